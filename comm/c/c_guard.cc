@@ -151,10 +151,8 @@ Source SourceOf(int source) {
 }
 
 CallOptions CallOf(int64_t timeout_ms, rankrun_work** work) {
-  CallOptions options{.timeout = TimeoutOf(timeout_ms)};
-  options.async = work != nullptr;
   if (work != nullptr) *work = nullptr;
-  return options;
+  return {.timeout = TimeoutOf(timeout_ms), .async = work != nullptr};
 }
 
 void Hand(Work work, rankrun_work** out) {

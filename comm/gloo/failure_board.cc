@@ -145,7 +145,7 @@ std::optional<Error> FailureBoard::WhyLost(int peer, const std::string& why, Tim
 }
 
 std::optional<Error> FailureBoard::FindFailure(TimePoint since) {
-  if (auto failure = FailureOf(group_rank_)) return failure;
+  if (auto failure = FailureIn(kAllCalls)) return failure;
   if (deaths_.has_death()) return deaths_.ErrorSince(since);
   auto lost = control_.FirstSilentLoss();
   if (!lost) return std::nullopt;
@@ -155,17 +155,9 @@ std::optional<Error> FailureBoard::FindFailure(TimePoint since) {
 // Returns the failure that `peer` has reported in its farewell. Without one,
 // returns that of another rank, because `peer` may have ended as a consequence.
 std::optional<Error> FailureBoard::FailureOf(int peer) {
-  auto failure = [this](int rank) -> std::optional<Error> {
-    auto farewell = control_.Farewell(rank);
-    if (!farewell || (*farewell)[0] == kLeaves) return std::nullopt;
-    return DecodeNote(*farewell);
-  };
-  if (auto own = failure(peer)) return own;
-  for (int other = 0; other < control_.ranks(); ++other) {
-    if (other == group_rank_) continue;
-    if (auto found = failure(other)) return found;
-  }
-  return std::nullopt;
+  auto farewell = control_.Farewell(peer);
+  if (farewell && (*farewell)[0] != kLeaves) return DecodeNote(*farewell);
+  return FailureIn(kAllCalls);
 }
 
 Error FailureBoard::LostError(int peer, const std::string& why) const {

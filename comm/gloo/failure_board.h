@@ -54,9 +54,8 @@ class FailureBoard {
   // or the loss of one without a farewell.
   std::optional<Error> FindFailure(TimePoint since);
 
-  // Return the failure that any rank has reported in its farewell; FailureIn only if it was in
-  // that call or before.
-  std::optional<Error> ReportedFailure() { return FailureOf(group_rank_); }
+  static constexpr uint64_t kAllCalls = UINT64_MAX;
+  // Returns the failure, in that call or before, that any rank has reported in its farewell.
   std::optional<Error> FailureIn(uint64_t call);
 
   // Publishes a slow operation and compares it with those of the other ranks.

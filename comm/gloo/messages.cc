@@ -335,7 +335,7 @@ std::shared_ptr<Messages::Message> Messages::Find(bool is_send, int peer, uint64
 }
 
 void Messages::CheckForLosses() {
-  auto report = failure_board_.ReportedFailure();
+  auto report = failure_board_.FailureIn(FailureBoard::kAllCalls);
   for (const auto& message : open_) {
     if (message->over) continue;
     const Loss* loss = LossOf(*message);

@@ -17,7 +17,7 @@ constexpr size_t kNamesInStats = 256;
 constexpr size_t kPeersInStats = 8;
 
 // Time for on_refusal to find the client's process, even on a busy machine.
-constexpr seconds kLongestSearch{2};
+constexpr seconds kMaxSearch{2};
 
 }  // namespace
 
@@ -110,7 +110,7 @@ void Server::RefuseRequest(Connection& connection, std::string_view why) {
   endings_[static_cast<size_t>(Ending::kLimit)] += 1;
   if (!MayWarn()) return End(connection);
   if (!Stop(connection)) return;
-  if (refused_.empty()) drop_refused_.Start(kLongestSearch);
+  if (refused_.empty()) drop_refused_.Start(kMaxSearch);
   refused_.push_back(connection.id);
   options_.on_refusal({.client = connection.stream->peer(), .why = std::string(why)});
 }

@@ -152,11 +152,10 @@ Result<void> DynamicGroup::Enter(core::Agent& agent, const Members& before) {
     auto outcome = agent.Ping(each.worker.id, limit_);
     comm::ForgetPair(place_, lists_.own.store(), PairWith(each));
     if (outcome.kind == core::Outcome::Kind::kReply || agent.is_lost(each.worker.id)) continue;
-    auto now = lists_.own.Read();  // now, because one that has left is no lost one
-    bool has_left = now && !now->Has(each);
-    if (!has_left) {
-      return Error{ErrorCode::kTimeout, "worker " + each.worker.name + ": " + outcome.text};
-    }
+    // After is_lost: a worker is off the list before the watcher forgets its connection.
+    auto now = lists_.own.Read();
+    if (now && !now->Has(each)) continue;
+    return Error{ErrorCode::kTimeout, "worker " + each.worker.name + ": " + outcome.text};
   }
   if (is_out_.load()) return Error{ErrorCode::kPeerLost, why_out()};
   return {};

@@ -1,11 +1,12 @@
 // The callee's side and the replies of calls that an agent of the program carries.
 
+#include <exception>
 #include <utility>
 
 #include <rankrun/rpc/backend.h>
 
 #include "comm/cpp/rpc/methods.h"
-#include "comm/cpp/rpc/trailer.h"
+#include "comm/cpp/rpc/running.h"
 #include "comm/cpp/rpc/worker_agent.h"
 
 namespace rankrun::rpc {

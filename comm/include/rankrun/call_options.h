@@ -23,10 +23,10 @@ struct IsDuration<std::chrono::duration<Rep, Period>> : std::true_type {};
 template <typename Rep, typename Period>
 constexpr std::chrono::milliseconds InMilliseconds(std::chrono::duration<Rep, Period> limit) {
   using std::chrono::milliseconds;
+  constexpr milliseconds kMax = milliseconds::max() / 2;
   const std::chrono::duration<double, std::milli> wanted = limit;
-  constexpr std::chrono::duration<double, std::milli> kLargest = milliseconds::max() / 2;
-  if (!(wanted < kLargest)) return milliseconds::max() / 2;
-  if (wanted < -kLargest) return milliseconds::min() / 2;
+  if (!(wanted < kMax)) return kMax;
+  if (wanted < -kMax) return -kMax;
   return std::chrono::ceil<milliseconds>(limit);
 }
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <utility>
-
 #include <rankrun/call_options.h>
 #include <rankrun/peer.h>
 #include <rankrun/reduce_op.h>
