@@ -40,47 +40,65 @@ void Check(bool good, const std::string& what) {
   std::exit(1);
 }
 
-// `bytes` is the size of the whole data: the gathered output, or the scattered
-// input.
-Result<void> Once(Subject& subject) {
+// Returns the data of one collective. `bytes` of the subject is the size of the whole: the
+// gathered output, or the scattered input.
+comm::Collective DataOf(Subject& subject) {
   auto n = static_cast<size_t>(subject.ranks);
-  size_t count = subject.bytes / sizeof(float);
-  size_t part = count / n;
-  comm::Operation operation{.kind = Kind::kAllReduce, .number = ++subject.number};
-  operation.dtype = DType::kFloat32;
-  operation.count = count;
+  auto mine = static_cast<size_t>(subject.rank);
+  size_t part = subject.bytes / sizeof(float) / n * sizeof(float);
   auto* data = reinterpret_cast<std::byte*>(subject.data.data());
   auto* other = reinterpret_cast<std::byte*>(subject.other.data());
-  comm::Call call{.operation = operation, .timeout = std::chrono::seconds(60)};
-  comm::Reduction sum{.dtype = DType::kFloat32, .op = ReduceOp::kSum};
-  if (subject.kind == "all_reduce") return subject.backend->AllReduce(data, count, sum, call);
+  comm::Collective collective{.kind = Kind::kAllReduce,
+                              .root = comm::Operation::kNoRoot,
+                              .outputs = {},
+                              .inputs = {},
+                              .reduction = {.dtype = DType::kFloat32, .op = ReduceOp::kSum}};
   if (subject.kind == "barrier") {
-    operation.kind = Kind::kBarrier;
-    return subject.backend->Barrier(call);
+    collective.kind = Kind::kBarrier;
+    return collective;
   }
+  static Block whole_output;
+  static ConstBlock whole_input;
+  whole_output = {data, subject.bytes};
+  whole_input = {data, subject.bytes};
+  collective.outputs = {&whole_output, 1};
   if (subject.kind == "broadcast") {
-    operation.kind = Kind::kBroadcast;
-    operation.root = 0;
-    return subject.backend->Broadcast({data, subject.bytes}, call);
+    collective.kind = Kind::kBroadcast;
+    collective.root = 0;
+    return collective;
   }
+  collective.inputs = {&whole_input, 1};
+  if (subject.kind == "all_reduce") return collective;
   static std::vector<Block> outputs(n);
   static std::vector<ConstBlock> inputs(n);
   for (size_t r = 0; r < n; ++r) {
-    outputs[r] = Block{other + r * part * sizeof(float), part * sizeof(float)};
-    inputs[r] = ConstBlock{data + r * part * sizeof(float), part * sizeof(float)};
+    outputs[r] = Block{other + r * part, part};
+    inputs[r] = ConstBlock{data + r * part, part};
   }
-  auto mine = static_cast<size_t>(subject.rank);
+  collective.outputs = outputs;
+  collective.inputs = inputs;
   if (subject.kind == "all_gather") {
-    operation.kind = Kind::kAllGather;
-    return subject.backend->AllGather(outputs, inputs[mine], call);
+    collective.kind = Kind::kAllGather;
+    collective.inputs = {&inputs[mine], 1};
+  } else if (subject.kind == "reduce_scatter") {
+    collective.kind = Kind::kReduceScatter;
+    collective.outputs = {&outputs[mine], 1};
+  } else {
+    Check(subject.kind == "all_to_all", "no such collective: " + subject.kind);
+    collective.kind = Kind::kAllToAll;
   }
-  if (subject.kind == "reduce_scatter") {
-    operation.kind = Kind::kReduceScatter;
-    return subject.backend->ReduceScatter(outputs[mine], inputs, sum, call);
-  }
-  Check(subject.kind == "all_to_all", "no such collective: " + subject.kind);
-  operation.kind = Kind::kAllToAll;
-  return subject.backend->AllToAll(outputs, inputs, call);
+  return collective;
+}
+
+Result<void> Once(Subject& subject) {
+  comm::Collective collective = DataOf(subject);
+  comm::Call call{.operation = {.kind = collective.kind,
+                                .dtype = DType::kFloat32,
+                                .root = collective.root,
+                                .count = subject.bytes / sizeof(float),
+                                .number = ++subject.number},
+                  .timeout = std::chrono::seconds(60)};
+  return subject.backend->Run(collective, call);
 }
 
 struct Times {

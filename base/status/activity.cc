@@ -160,9 +160,9 @@ Activity::~Activity() {
   Set(slot_->in_use, 0U);
 }
 
-void Activity::Enter(const ActivityRecord& record, Recording recording, Caller caller) {
+void Activity::Enter(const ActivityRecord& record, Recording recording, Caller caller,
+                     uint64_t now) {
   if (slot_ == nullptr || forks_ != ForkCount()) return;
-  const uint64_t now = Ticks();
   const uint64_t flags = caller == Caller::kWaits ? 0 : kInBackground;
   Change(slot_->sequence, [&] { SetRecord(*slot_, record, now, flags); });
   if (recording == Recording::kYes) recorder_.BeginCollective(record, now);

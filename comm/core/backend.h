@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -14,27 +13,17 @@
 #include "base/result.h"
 #include "base/status/death_watch.h"
 #include "comm/core/algorithm.h"
+#include "comm/core/collective.h"
 #include "comm/core/operation.h"
-#include "comm/reduce/reduction.h"
 #include "store/store.h"
 
 namespace rankrun::comm {
 
-struct Block {
-  std::byte* data;
-  size_t bytes;
-};
-struct ConstBlock {
-  const std::byte* data;
-  size_t bytes;
-};
-
-// Parameters that all collectives have, except their data.
+// The program's call of a collective, which a backend may carry out in parts.
 struct Call {
   const Operation& operation;
   std::chrono::milliseconds timeout;  // at least 1 ms
   uint64_t fingerprint = Fingerprint(operation);
-  int root = operation.root;  // differs in a part of a call, among other ranks
   bool awaits_hosts = false;  // waits for a rank of its host that itself waits for other hosts
 };
 
@@ -68,9 +57,8 @@ class Transfer {
 };
 
 // Transport of data between the ranks of one process group; ranks here are group ranks. The
-// caller has checked the arguments as far as one rank can: `outputs` and `inputs` have one block
-// per rank, and roots are in range. Blocks may be empty. Complex elements are pairs of reals;
-// booleans are bytes.
+// caller has checked the arguments as far as one rank can: the numbers of blocks are right, and
+// roots are in range.
 //
 // Errors of all functions: kTimeout, kPeerLost (with the rank), kCancelled (with the death
 // message), kMismatch (with the call of each rank), kInvalid (another rank has refused its call),
@@ -80,26 +68,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Reduces `count` elements in place.
-  virtual Result<void> AllReduce(std::byte* data, size_t count, const Reduction& reduction,
-                                 const Call& call) = 0;
-  // Writes `output` on the root only and never reads it; it may be `input`.
-  virtual Result<void> Reduce(std::byte* output, const std::byte* input, size_t count,
-                              const Reduction& reduction, const Call& call) = 0;
-  virtual Result<void> Broadcast(Block data, const Call& call) = 0;
-  virtual Result<void> AllGather(std::span<const Block> outputs, ConstBlock input,
-                                 const Call& call) = 0;
-  // `outputs` is empty on ranks other than the root.
-  virtual Result<void> Gather(std::span<const Block> outputs, ConstBlock input,
-                              const Call& call) = 0;
-  // `inputs` is empty on ranks other than the root.
-  virtual Result<void> Scatter(Block output, std::span<const ConstBlock> inputs,
-                               const Call& call) = 0;
-  virtual Result<void> ReduceScatter(Block output, std::span<const ConstBlock> inputs,
-                                     const Reduction& reduction, const Call& call) = 0;
-  virtual Result<void> AllToAll(std::span<const Block> outputs, std::span<const ConstBlock> inputs,
-                                const Call& call) = 0;
-  virtual Result<void> Barrier(const Call& call) = 0;
+  // Carries out a collective.
+  virtual Result<void> Run(const Collective& collective, const Call& call) = 0;
 
   // Ends a collective whose data is complete here, before its result is given out. Waits only for
   // a rank that is about to give up the call. Errors: that of a rank that has failed in this call

@@ -12,7 +12,7 @@ namespace rankrun::comm {
 
 // Interface that librankrun_<name>.so exports. The library and its plug-ins are
 // built together; the version rejects a plug-in from another build.
-inline constexpr uint32_t kBackendAbiVersion = 7;
+inline constexpr uint32_t kBackendAbiVersion = 8;
 inline constexpr char kBackendPluginSymbol[] = "rankrun_backend_plugin";
 
 // A backend for CPU memory has `create`, one for memory of devices the others; the

@@ -76,7 +76,7 @@ std::string Describe(const Operation& operation) {
   if (operation.layout != 0) text += ", uneven as " + std::to_string(operation.layout % 1'000'000);
   text += RootOf(operation);
   if (IsMessage(operation.kind)) text += ", tag " + std::to_string(operation.tag % kObjectTags);
-  return text + ")";
+  return text + ")" + carrier;
 }
 
 std::string DescribeMismatch(uint64_t tag, const MessageSide& sender, const MessageSide& receiver) {

@@ -8,6 +8,7 @@
 #include <rankrun/tensor.h>
 
 #include "base/status/activity_table.h"
+#include "base/status/operation_names.h"
 
 namespace rankrun::comm {
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "comm/core/schedule_bruck.h"
@@ -43,140 +44,158 @@ bool AreEqual(const std::vector<Block>& blocks) {
                      [&](const Block& block) { return block.bytes == blocks.front().bytes; });
 }
 
-template <typename Block>
-std::vector<Block> ToVector(std::span<const Block> blocks) {
-  return {blocks.begin(), blocks.end()};
+Blocks AllOf(const Collective& collective) {
+  return {.inputs = {collective.inputs.begin(), collective.inputs.end()},
+          .outputs = {collective.outputs.begin(), collective.outputs.end()}};
 }
 
 // Reduces the input of the only rank: averages and copies.
-void ReduceAlone(const Reduction& reduction, std::byte* output, const std::byte* input,
-                 size_t count) {
-  const std::array<const void*, 1> own{input};
-  Reduce(reduction, output, own, count);
+void ReduceAlone(const Collective& collective) {
+  const ConstBlock& input = collective.inputs.front();
+  const std::array<const void*, 1> own{input.data};
+  Reduce(collective.reduction, collective.outputs.front().data, own,
+         input.bytes / SizeOf(collective.reduction.dtype));
 }
 
-}  // namespace
+struct Plan {
+  Schedule schedule;
+  Blocks blocks;
+};
 
-Result<void> ScheduleBackend::AllReduce(std::byte* data, size_t count, const Reduction& reduction,
-                                        const Call& call) {
-  if (count == 0) return RunEmpty(call);
-  if (ranks_ == 1) ReduceAlone(reduction, data, data, count);
+Plan PlanAllReduce(const Collective& collective, const RankPlace& place,
+                   const AlgorithmTable& algorithms) {
+  Block data = collective.outputs.front();
+  DType dtype = collective.reduction.dtype;
   auto blocks = [&](int parts) {
-    return Blocks{.outputs = Parts<Block>(data, count, reduction.dtype, parts),
-                  .reduction = reduction};
+    return Blocks{.outputs = Parts<Block>(data.data, data.bytes / SizeOf(dtype), dtype, parts),
+                  .reduction = collective.reduction};
   };
-  switch (ChooseAllReduce(ranks_, count * SizeOf(reduction.dtype), algorithms_)) {
+  switch (ChooseAllReduce(place.ranks, data.bytes, algorithms)) {
     case AllReduceAlgorithm::kDoubling:
-      return Run(call, AllReduceDoubling(PlaceIn(call)), blocks(1), false);
+      return {AllReduceDoubling(place), blocks(1)};
     case AllReduceAlgorithm::kHalving:
-      return Run(call, AllReduceHalving(PlaceIn(call)), blocks(HalvingParts(ranks_)), false);
+      return {AllReduceHalving(place), blocks(HalvingParts(place.ranks))};
     case AllReduceAlgorithm::kRing:
       break;
   }
-  return Run(call, AllReduceRing(PlaceIn(call)), blocks(ranks_), false);
+  return {AllReduceRing(place), blocks(place.ranks)};
 }
 
-Result<void> ScheduleBackend::Reduce(std::byte* output, const std::byte* input, size_t count,
-                                     const Reduction& reduction, const Call& call) {
-  if (count == 0) return RunEmpty(call);
-  if (ranks_ == 1) {
-    ReduceAlone(reduction, output, input, count);
-    return Run(call, {}, {}, false);
-  }
-  size_t bytes = count * SizeOf(reduction.dtype);
-  if (ChooseReduce(bytes, algorithms_) == ReduceAlgorithm::kTree) {
-    return ReduceByTree(output, {input, bytes}, reduction, call);
-  }
-  Blocks blocks{.inputs = Parts<ConstBlock>(input, count, reduction.dtype, ranks_),
-                .reduction = reduction};
-  if (call.root == rank_) {
-    blocks.outputs = Parts<Block>(output, count, reduction.dtype, ranks_);
+Plan PlanReduce(const Collective& collective, const RankPlace& place,
+                const AlgorithmTable& algorithms) {
+  ConstBlock input = collective.inputs.front();
+  Block output = collective.outputs.front();
+  Blocks blocks{.reduction = collective.reduction};
+  bool is_tree = ChooseReduce(input.bytes, algorithms) == ReduceAlgorithm::kTree;
+  int parts = is_tree ? 1 : place.ranks;
+  DType dtype = collective.reduction.dtype;
+  size_t count = input.bytes / SizeOf(dtype);
+  blocks.inputs = Parts<ConstBlock>(input.data, count, dtype, parts);
+  if (collective.root == place.rank) {
+    blocks.outputs = Parts<Block>(output.data, count, dtype, parts);
   }
   blocks.scratch_bytes = Largest(blocks.inputs);
-  return Run(call, ReduceRing(PlaceIn(call)), blocks, false);
+  return {is_tree ? ReduceTree(place) : ReduceRing(place), std::move(blocks)};
 }
 
-Result<void> ScheduleBackend::ReduceByTree(std::byte* output, ConstBlock input,
-                                           const Reduction& reduction, const Call& call) {
-  Blocks blocks{.inputs = {input}, .scratch_bytes = input.bytes, .reduction = reduction};
-  if (call.root == rank_) blocks.outputs = {{output, input.bytes}};
-  return Run(call, ReduceTree(PlaceIn(call)), blocks, false);
-}
-
-Result<void> ScheduleBackend::Broadcast(Block data, const Call& call) {
-  if (data.bytes == 0) return RunEmpty(call);
-  if (ChooseBroadcast(ranks_, data.bytes, algorithms_) == BroadcastAlgorithm::kChain) {
-    return BroadcastByChain(data, call);
+Plan PlanBroadcast(const Collective& collective, const RankPlace& place,
+                   const AlgorithmTable& algorithms) {
+  Block data = collective.outputs.front();
+  if (ChooseBroadcast(place.ranks, data.bytes, algorithms) == BroadcastAlgorithm::kTree) {
+    return {BroadcastTree(place), {.outputs = {data}}};
   }
-  return Run(call, BroadcastTree(PlaceIn(call)), {.outputs = {data}}, false);
-}
-
-Result<void> ScheduleBackend::BroadcastByChain(Block data, const Call& call) {
-  int pieces = ChainPieces(data.bytes, algorithms_);
-  return Run(call, BroadcastChain(PlaceIn(call), pieces),
-             {.outputs = Parts<Block>(data.data, data.bytes, DType::kUInt8, pieces)}, false);
+  int pieces = ChainPieces(data.bytes, algorithms);
+  return {BroadcastChain(place, pieces),
+          {.outputs = Parts<Block>(data.data, data.bytes, DType::kUInt8, pieces)}};
 }
 
 // All ranks know the sizes of all blocks, so the largest one decides.
-Result<void> ScheduleBackend::AllGather(std::span<const Block> outputs, ConstBlock input,
-                                        const Call& call) {
-  Blocks blocks{.inputs = {input}, .outputs = ToVector(outputs)};
-  switch (ChooseAllGather(ranks_, Largest(blocks.outputs), algorithms_)) {
+Plan PlanAllGather(const Collective& collective, const RankPlace& place,
+                   const AlgorithmTable& algorithms) {
+  Blocks blocks = AllOf(collective);
+  switch (ChooseAllGather(place.ranks, Largest(blocks.outputs), algorithms)) {
     case ExchangeAlgorithm::kDirect:
-      return Run(call, AllGatherDirect(PlaceIn(call)), blocks, true);
+      return {AllGatherDirect(place), std::move(blocks)};
     case ExchangeAlgorithm::kBruck:
       if (!AreEqual(blocks.outputs)) break;
-      blocks.scratch_bytes = input.bytes;
-      return Run(call, AllGatherBruck(PlaceIn(call)), blocks, true);
+      blocks.scratch_bytes = blocks.inputs.front().bytes;
+      return {AllGatherBruck(place), std::move(blocks)};
     case ExchangeAlgorithm::kPairwise:
       break;
   }
-  return Run(call, AllGatherPairwise(PlaceIn(call)), blocks, true);
-}
-
-Result<void> ScheduleBackend::Gather(std::span<const Block> outputs, ConstBlock input,
-                                     const Call& call) {
-  return Run(call, GatherLinear(PlaceIn(call)), {.inputs = {input}, .outputs = ToVector(outputs)},
-             true);
-}
-
-Result<void> ScheduleBackend::Scatter(Block output, std::span<const ConstBlock> inputs,
-                                      const Call& call) {
-  return Run(call, ScatterLinear(PlaceIn(call)), {.inputs = ToVector(inputs), .outputs = {output}},
-             true);
-}
-
-Result<void> ScheduleBackend::ReduceScatter(Block output, std::span<const ConstBlock> inputs,
-                                            const Reduction& reduction, const Call& call) {
-  Blocks blocks{.inputs = ToVector(inputs), .outputs = {output}, .reduction = reduction};
-  blocks.scratch_bytes = Largest(blocks.inputs);
-  if (blocks.scratch_bytes == 0) return RunEmpty(call);
-  auto ok = Run(call, ReduceScatterRing(PlaceIn(call)), blocks, false);
-  if (ok && ranks_ == 1) {
-    ReduceAlone(reduction, output.data, output.data, output.bytes / SizeOf(reduction.dtype));
-  }
-  return ok;
+  return {AllGatherPairwise(place), std::move(blocks)};
 }
 
 // A rank does not know the sizes of blocks between other ranks. But direct and
 // pairwise exchanges fit together: a rank chooses the direct one only if all
 // blocks that it sends and receives are so small that no send has to wait.
-Result<void> ScheduleBackend::AllToAll(std::span<const Block> outputs,
-                                       std::span<const ConstBlock> inputs, const Call& call) {
-  Blocks blocks{.inputs = ToVector(inputs), .outputs = ToVector(outputs)};
+Plan PlanAllToAll(const Collective& collective, const RankPlace& place,
+                  const AlgorithmTable& algorithms) {
+  Blocks blocks = AllOf(collective);
   size_t largest = std::max(Largest(blocks.inputs), Largest(blocks.outputs));
-  bool is_direct = ChooseAllToAll(largest, algorithms_) == ExchangeAlgorithm::kDirect;
-  return Run(call, is_direct ? AllToAllDirect(PlaceIn(call)) : AllToAllPairwise(PlaceIn(call)),
-             blocks, true);
+  bool is_direct = ChooseAllToAll(largest, algorithms) == ExchangeAlgorithm::kDirect;
+  return {is_direct ? AllToAllDirect(place) : AllToAllPairwise(place), std::move(blocks)};
 }
 
-Result<void> ScheduleBackend::Barrier(const Call& call) { return RunEmpty(call); }
+Plan PlanReduceScatter(const Collective& collective, const RankPlace& place) {
+  Blocks blocks = AllOf(collective);
+  blocks.reduction = collective.reduction;
+  blocks.scratch_bytes = Largest(blocks.inputs);
+  return {ReduceScatterRing(place), std::move(blocks)};
+}
 
-Result<void> ScheduleBackend::RunEmpty(const Call& call) {
-  std::byte out{};
-  std::byte in{};
-  return Run(call, BarrierDissemination(PlaceIn(call)),
-             {.inputs = {{&out, 1}}, .outputs = {{&in, 1}}}, false);
+// Whether no rank has data, as each of them knows.
+bool IsEmpty(const Collective& collective) {
+  if (MayBeUneven(collective.kind)) return false;
+  auto empty = [](const auto& block) { return block.bytes == 0; };
+  return std::all_of(collective.inputs.begin(), collective.inputs.end(), empty) &&
+         std::all_of(collective.outputs.begin(), collective.outputs.end(), empty);
+}
+
+Plan PlanOf(const Collective& collective, const RankPlace& place,
+            const AlgorithmTable& algorithms) {
+  using Kind = Operation::Kind;
+  switch (collective.kind) {
+    case Kind::kAllReduce:
+      return PlanAllReduce(collective, place, algorithms);
+    case Kind::kReduce:
+      return PlanReduce(collective, place, algorithms);
+    case Kind::kBroadcast:
+      return PlanBroadcast(collective, place, algorithms);
+    case Kind::kAllGather:
+      return PlanAllGather(collective, place, algorithms);
+    case Kind::kGather:
+      return {GatherLinear(place), AllOf(collective)};
+    case Kind::kScatter:
+      return {ScatterLinear(place), AllOf(collective)};
+    case Kind::kReduceScatter:
+      return PlanReduceScatter(collective, place);
+    case Kind::kAllToAll:
+      return PlanAllToAll(collective, place, algorithms);
+    case Kind::kBarrier:
+    case Kind::kSend:
+    case Kind::kRecv:
+      break;
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+Result<void> ScheduleBackend::Run(const Collective& collective, const Call& call) {
+  const RankPlace place{.rank = rank_, .ranks = ranks_, .root = collective.root};
+  if (IsEmpty(collective)) {  // all ranks must still call it
+    std::byte out{};
+    std::byte in{};
+    return RunSchedule(call, BarrierDissemination(place),
+                       {.inputs = {{&out, 1}}, .outputs = {{&in, 1}}}, false);
+  }
+  if (ranks_ == 1 && Reduces(collective.kind)) {
+    ReduceAlone(collective);
+    return RunSchedule(call, {}, {}, false);
+  }
+  Plan plan = PlanOf(collective, place, algorithms_);
+  return RunSchedule(call, plan.schedule, plan.blocks, MayBeUneven(collective.kind));
 }
 
 }  // namespace rankrun::comm

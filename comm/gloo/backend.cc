@@ -122,8 +122,8 @@ Result<std::unique_ptr<Transfer>> GlooBackend::StartRecv(Block data, std::option
                           .peer = source});
 }
 
-Result<void> GlooBackend::Run(const Call& call, const Schedule& schedule, const Blocks& blocks,
-                              bool may_be_uneven) {
+Result<void> GlooBackend::RunSchedule(const Call& call, const Schedule& schedule,
+                                      const Blocks& blocks, bool may_be_uneven) {
   const WithoutSigpipe without_sigpipe;
   std::optional<CollectiveAborted> ended;
   monitor_.Begin(call);

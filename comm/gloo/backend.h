@@ -46,8 +46,8 @@ class GlooBackend final : public ScheduleBackend {
   GlooBackend(const BackendConfig& config, Mesh mesh);
 
   // Compares the sizes first if they may be uneven.
-  Result<void> Run(const Call& call, const Schedule& schedule, const Blocks& blocks,
-                   bool may_be_uneven) override;
+  Result<void> RunSchedule(const Call& call, const Schedule& schedule, const Blocks& blocks,
+                           bool may_be_uneven) override;
   void RunSteps(const Schedule& schedule, const Blocks& blocks);
   void CheckCall(const Call& call);
   void CheckSizes(const Call& call, const Schedule& schedule, const Blocks& blocks);

@@ -172,14 +172,6 @@ Result<void> CheckApart(const ConstTensor& output, const ConstTensor& input) {
 
 bool IsOnDevice(const ConstTensor& tensor) { return tensor.device.type != DeviceType::kCpu; }
 
-DeviceCall CallOnDevice(const ConstTensor& like, std::vector<Block> outputs,
-                        std::vector<ConstBlock> inputs, double factor) {
-  return {.factor = factor,
-          .outputs = std::move(outputs),
-          .inputs = std::move(inputs),
-          .device = like.device.index};
-}
-
 Block BlockOf(const Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data), tensor.count * SizeOf(tensor.dtype)};
 }

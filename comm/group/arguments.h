@@ -10,8 +10,7 @@
 #include <rankrun/tensor.h>
 
 #include "base/result.h"
-#include "comm/core/backend.h"
-#include "comm/core/device_backend.h"
+#include "comm/core/collective.h"
 
 namespace rankrun::comm {
 
@@ -49,10 +48,6 @@ Result<void> CheckApart(const ConstTensor& output, const ConstTensor& input);
 
 // Returns whether the tensor is in memory of a GPU.
 bool IsOnDevice(const ConstTensor& tensor);
-// Returns the call for blocks in the memory of the GPU that has `like`. `factor` is that
-// of ReduceOp::kPremulSum.
-DeviceCall CallOnDevice(const ConstTensor& like, std::vector<Block> outputs,
-                        std::vector<ConstBlock> inputs, double factor = 1);
 
 Block BlockOf(const Tensor& tensor);
 ConstBlock BlockOf(const ConstTensor& tensor);

@@ -17,7 +17,6 @@
 #include "comm/async/progress_thread.h"
 #include "comm/async/work_queue.h"
 #include "comm/async/work_state.h"
-#include "comm/core/backend.h"
 #include "comm/core/device_backend.h"
 #include "comm/core/home_process.h"
 #include "comm/core/operation_events.h"
@@ -29,11 +28,10 @@
 
 namespace rankrun::comm {
 
-// Implementation of ProcessGroup, which describes the functions. Converts the program's arguments
-// to blocks for the backend, breaks the group after an error, and adds its cause to the text.
-// Errors: kInvalid for arguments (no tensor was touched; the other ranks' calls fail, too),
-// kTimeout, kPeerLost, kCancelled, kMismatch, kSystem (it is broken), kProtocol from the store.
-// Thread: any; calls are serialised.
+// Implementation of ProcessGroup, which describes the functions. Converts arguments to blocks for
+// the backend, breaks the group after an error, and adds its cause to the text. Thread: any; calls
+// are serialised. Errors: kInvalid for arguments (no tensor was touched; the other ranks' calls
+// fail, too), kTimeout, kPeerLost, kCancelled, kMismatch, kSystem (it is broken), kProtocol.
 class Group {
  public:
   // `barrier` and the backends may use `store`. Null `devices`: none for memory of GPUs.
@@ -84,8 +82,7 @@ class Group {
   Result<std::shared_ptr<void>> Register(const Tensor& memory);
   Result<std::shared_ptr<void>> SplitDevices(const DevicePart& part, TimePoint deadline);
   Result<void> MonitoredBarrier(Timeout timeout, bool wait_all_ranks);
-  // Lets the other ranks' calls fail, in place of a collective; returns the error.
-  Error Decline(const Operation& operation, Error reason);
+  Error Decline(const Operation& operation, Error reason);  // fails the others' calls instead
   Result<void> Send(const ConstTensor& tensor, Peer destination, uint64_t tag, Timeout timeout);
   Result<int> Recv(const Tensor& tensor, Source source, uint64_t tag, Timeout timeout);
   Result<Work> ISend(const ConstTensor& tensor, Peer destination, uint64_t tag, Timeout timeout);
@@ -97,14 +94,15 @@ class Group {
   template <bool kMayLog = true, bool kIsRecorded = true, typename Body>
   Result<void> Execute(const Operation& operation, std::chrono::milliseconds timeout, Body& body,
                        Activity::Caller caller = Activity::Caller::kWaits);
+  Result<Work> RunOn(const Device& device, const Operation& operation, const CallOptions& options,
+                     CollectiveData data);
   Result<Work> RunOnDevice(Operation operation, const CallOptions& options, DeviceCall call);
   Result<std::shared_ptr<WorkState>> CompareDeviceCall(const DeviceCall& call);
   // Announces that this rank takes no part; does not wait for that if asynchronous.
   Result<Work> Refuse(const Operation& operation, Error reason, const CallOptions& options);
   Result<Work> UninvolvedWork(Operation::Kind kind) const;
   Result<Work> ReduceBlocks(const Tensor& output, std::vector<ConstBlock> inputs,
-                            const LoweredReduction& lowered, ReduceOp op,
-                            const CallOptions& options);
+                            const Reduction& reduction, ReduceOp op, const CallOptions& options);
   Result<Work> Exchange(const ConstTensor& like, std::vector<Block> outputs,
                         std::vector<ConstBlock> inputs, const CallOptions& options);
   Result<Messages::Message> MessageTo(Operation::Kind kind, const ConstTensor& tensor, Source peer,

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <utility>
 
 #include "comm/group/arguments.h"
@@ -20,20 +19,10 @@ Operation Reducing(Kind kind, const ConstTensor& tensor, ReduceOp op) {
   return operation;
 }
 
-DeviceCall InPlaceOnDevice(const Tensor& tensor, ReduceOp op = ReduceOp::kSum) {
-  return CallOnDevice(tensor, {BlockOf(tensor)}, {BlockOf(ConstTensor(tensor))}, op.factor);
-}
-
 Error OnlyAtRoot(const char* name, int global_root) {
   return Error{ErrorCode::kInvalid, std::string(name) +
                                         " is not empty: want that on the root, rank " +
                                         std::to_string(global_root) + ", only"};
-}
-
-std::vector<std::byte> Scaled(const Reduction& reduction, double factor, ConstBlock input) {
-  std::vector<std::byte> scaled(input.bytes);
-  Scale(reduction.dtype, scaled.data(), input.data, factor, input.bytes / SizeOf(reduction.dtype));
-  return scaled;
 }
 
 }  // namespace
@@ -61,6 +50,20 @@ Result<Work> Group::UninvolvedWork(Kind kind) const {
   return Work();
 }
 
+Result<Work> Group::RunOn(const Device& device, const Operation& operation,
+                          const CallOptions& options, CollectiveData data) {
+  if (device.type != DeviceType::kCpu) {
+    return RunOnDevice(operation, options,
+                       {.factor = data.factor,
+                        .outputs = std::move(data.outputs).ToVector(),
+                        .inputs = std::move(data.inputs).ToVector(),
+                        .device = device.index});
+  }
+  return Run(operation, options, [data = std::move(data)](Backend& backend, const Call& call) {
+    return RunCollective(backend, call, data);
+  });
+}
+
 Result<Work> Group::AllReduce(const Tensor& tensor, ReduceOp op, const CallOptions& options) {
   const CallCount::Scope in_call(calls_);
   if (!is_member()) return UninvolvedWork(Kind::kAllReduce);
@@ -68,21 +71,11 @@ Result<Work> Group::AllReduce(const Tensor& tensor, ReduceOp op, const CallOptio
   auto lowered = Lower(tensor.dtype, op, identity_.world_size());
   if (!lowered) return Refuse(operation, lowered.error(), options);
   if (auto ok = CheckTensor("tensor", tensor); !ok) return Refuse(operation, ok.error(), options);
-  if (IsOnDevice(tensor)) return RunOnDevice(operation, options, InPlaceOnDevice(tensor, op));
-  return Run(operation, options,
-             [tensor, op, lowered = *lowered](Backend& backend, const Call& call) {
-               Block data = BlockOf(tensor);
-               size_t count = tensor.count * static_cast<size_t>(lowered.per_element);
-               if (op.kind != ReduceOp::kPremulSum) {
-                 return backend.AllReduce(data.data, count, lowered.reduction, call);
-               }
-               // Use a copy: if another rank refuses the call, the tensor must
-               // not change.
-               auto scaled = Scaled(lowered.reduction, op.factor, {data.data, data.bytes});
-               auto ok = backend.AllReduce(scaled.data(), count, lowered.reduction, call);
-               if (ok) std::copy(scaled.begin(), scaled.end(), data.data);
-               return ok;
-             });
+  return RunOn(tensor.device, operation, options,
+               {.outputs = BlockOf(tensor),
+                .inputs = BlockOf(ConstTensor(tensor)),
+                .reduction = lowered->reduction,
+                .factor = op.factor});
 }
 
 Result<Work> Group::Reduce(const Tensor& tensor, Peer root, ReduceOp op,
@@ -96,17 +89,11 @@ Result<Work> Group::Reduce(const Tensor& tensor, Peer root, ReduceOp op,
     return Refuse(operation, ok.error(), options);
   }
   SetRoot(operation, *rank);
-  if (IsOnDevice(tensor)) return RunOnDevice(operation, options, InPlaceOnDevice(tensor, op));
-  return Run(operation, options,
-             [tensor, op, lowered = *lowered](Backend& backend, const Call& call) {
-               Block data = BlockOf(tensor);
-               size_t count = tensor.count * static_cast<size_t>(lowered.per_element);
-               if (op.kind != ReduceOp::kPremulSum) {
-                 return backend.Reduce(data.data, data.data, count, lowered.reduction, call);
-               }
-               auto scaled = Scaled(lowered.reduction, op.factor, {data.data, data.bytes});
-               return backend.Reduce(data.data, scaled.data(), count, lowered.reduction, call);
-             });
+  return RunOn(tensor.device, operation, options,
+               {.outputs = BlockOf(tensor),
+                .inputs = BlockOf(ConstTensor(tensor)),
+                .reduction = lowered->reduction,
+                .factor = op.factor});
 }
 
 Result<Work> Group::Broadcast(const Tensor& tensor, Peer root, const CallOptions& options) {
@@ -118,10 +105,7 @@ Result<Work> Group::Broadcast(const Tensor& tensor, Peer root, const CallOptions
     return Refuse(operation, ok.error(), options);
   }
   SetRoot(operation, *rank);
-  if (IsOnDevice(tensor)) return RunOnDevice(operation, options, InPlaceOnDevice(tensor));
-  return Run(operation, options, [tensor](Backend& backend, const Call& call) {
-    return backend.Broadcast(BlockOf(tensor), call);
-  });
+  return RunOn(tensor.device, operation, options, {.outputs = BlockOf(tensor)});
 }
 
 Result<Work> Group::AllGather(std::span<const Tensor> outputs, const ConstTensor& input,
@@ -138,14 +122,8 @@ Result<Work> Group::AllGather(std::span<const Tensor> outputs, const ConstTensor
       !ok) {
     return Refuse(operation, ok.error(), options);
   }
-  if (IsOnDevice(input)) {
-    return RunOnDevice(operation, options,
-                       CallOnDevice(input, *std::move(blocks), {BlockOf(input)}));
-  }
-  return Run(operation, options,
-             [outputs = *std::move(blocks), input](Backend& backend, const Call& call) {
-               return backend.AllGather(outputs, BlockOf(input), call);
-             });
+  return RunOn(input.device, operation, options,
+               {.outputs = *std::move(blocks), .inputs = BlockOf(input)});
 }
 
 Result<Work> Group::AllGatherInto(const Tensor& output, const ConstTensor& input,
@@ -162,13 +140,8 @@ Result<Work> Group::AllGatherInto(const Tensor& output, const ConstTensor& input
     return Refuse(operation, ok.error(), options);
   }
   auto parts = EqualParts("output", output, identity_.world_size());
-  if (IsOnDevice(input)) {
-    return RunOnDevice(operation, options, CallOnDevice(input, Writable(*parts), {BlockOf(input)}));
-  }
-  return Run(operation, options,
-             [outputs = Writable(*parts), input](Backend& backend, const Call& call) {
-               return backend.AllGather(outputs, BlockOf(input), call);
-             });
+  return RunOn(input.device, operation, options,
+               {.outputs = Writable(*parts), .inputs = BlockOf(input)});
 }
 
 Result<Work> Group::Gather(std::span<const Tensor> outputs, const ConstTensor& input, Peer root,
@@ -194,14 +167,8 @@ Result<Work> Group::Gather(std::span<const Tensor> outputs, const ConstTensor& i
   } else if (!outputs.empty()) {
     return Refuse(operation, OnlyAtRoot("outputs", operation.global_root), options);
   }
-  if (IsOnDevice(input)) {
-    return RunOnDevice(operation, options,
-                       CallOnDevice(input, std::move(blocks), {BlockOf(input)}));
-  }
-  return Run(operation, options,
-             [outputs = std::move(blocks), input](Backend& backend, const Call& call) {
-               return backend.Gather(outputs, BlockOf(input), call);
-             });
+  return RunOn(input.device, operation, options,
+               {.outputs = std::move(blocks), .inputs = BlockOf(input)});
 }
 
 Result<Work> Group::Scatter(const Tensor& output, std::span<const ConstTensor> inputs, Peer root,
@@ -227,14 +194,8 @@ Result<Work> Group::Scatter(const Tensor& output, std::span<const ConstTensor> i
   } else if (!inputs.empty()) {
     return Refuse(operation, OnlyAtRoot("inputs", operation.global_root), options);
   }
-  if (IsOnDevice(output)) {
-    return RunOnDevice(operation, options,
-                       CallOnDevice(output, {BlockOf(output)}, std::move(blocks)));
-  }
-  return Run(operation, options,
-             [inputs = std::move(blocks), output](Backend& backend, const Call& call) {
-               return backend.Scatter(BlockOf(output), inputs, call);
-             });
+  return RunOn(output.device, operation, options,
+               {.outputs = BlockOf(output), .inputs = std::move(blocks)});
 }
 
 }  // namespace rankrun::comm

@@ -174,7 +174,7 @@ Result<Work> Group::RunOnDevice(Operation operation, const CallOptions& options,
   bool is_for_host = operation.kind == Operation::Kind::kBarrier;
   if (is_for_host) (*state)->Await();
   if (auto ok = (*state)->AwaitIn(call.stream); !ok) return Error(ok.error());
-  return Work(operation.number, *std::move(state));
+  return Work(operation.number, std::move(handle));
 }
 
 // Starts a message on memory of a GPU.

@@ -1,4 +1,3 @@
-#include <cstring>
 #include <utility>
 
 #include "comm/group/arguments.h"
@@ -33,25 +32,10 @@ size_t CountOf(std::span<const ConstTensor> tensors) {
   return count;
 }
 
-// Writes the blocks times `factor` to `memory`, one after the other.
-std::vector<ConstBlock> ScaledBlocks(const Reduction& reduction, double factor,
-                                     const std::vector<ConstBlock>& blocks,
-                                     std::vector<std::byte>& memory) {
-  memory.resize(BytesOf(blocks));
-  std::vector<ConstBlock> scaled;
-  std::byte* next = memory.data();
-  for (const ConstBlock& block : blocks) {
-    Scale(reduction.dtype, next, block.data, factor, block.bytes / SizeOf(reduction.dtype));
-    scaled.push_back({next, block.bytes});
-    next += block.bytes;
-  }
-  return scaled;
-}
-
 }  // namespace
 
 Result<Work> Group::ReduceBlocks(const Tensor& output, std::vector<ConstBlock> inputs,
-                                 const LoweredReduction& lowered, ReduceOp op,
+                                 const Reduction& reduction, ReduceOp op,
                                  const CallOptions& options) {
   Operation operation{.kind = Kind::kReduceScatter,
                       .dtype = output.dtype,
@@ -64,20 +48,11 @@ Result<Work> Group::ReduceBlocks(const Tensor& output, std::vector<ConstBlock> i
   if (auto ok = CheckCount("output", output.count, "as this rank's input", wanted); !ok) {
     return Refuse(operation, ok.error(), options);
   }
-  if (IsOnDevice(output)) {
-    return RunOnDevice(operation, options,
-                       CallOnDevice(output, {BlockOf(output)}, std::move(inputs), op.factor));
-  }
-  return Run(operation, options,
-             [output, op, reduction = lowered.reduction, inputs = std::move(inputs)](
-                 Backend& backend, const Call& call) {
-               if (op.kind != ReduceOp::kPremulSum) {
-                 return backend.ReduceScatter(BlockOf(output), inputs, reduction, call);
-               }
-               std::vector<std::byte> memory;
-               auto scaled = ScaledBlocks(reduction, op.factor, inputs, memory);
-               return backend.ReduceScatter(BlockOf(output), scaled, reduction, call);
-             });
+  return RunOn(output.device, operation, options,
+               {.outputs = BlockOf(output),
+                .inputs = std::move(inputs),
+                .reduction = reduction,
+                .factor = op.factor});
 }
 
 Result<Work> Group::ReduceScatter(const Tensor& output, std::span<const ConstTensor> inputs,
@@ -94,7 +69,7 @@ Result<Work> Group::ReduceScatter(const Tensor& output, std::span<const ConstTen
                    .count = CountOf(inputs)},
                   ok.error(), options);
   }
-  return ReduceBlocks(output, *std::move(blocks), *lowered, op, options);
+  return ReduceBlocks(output, *std::move(blocks), lowered->reduction, op, options);
 }
 
 Result<Work> Group::ReduceScatterFrom(const Tensor& output, const ConstTensor& input, ReduceOp op,
@@ -113,7 +88,7 @@ Result<Work> Group::ReduceScatterFrom(const Tensor& output, const ConstTensor& i
                    .count = input.count},
                   ok.error(), options);
   }
-  return ReduceBlocks(output, *std::move(parts), *lowered, op, options);
+  return ReduceBlocks(output, *std::move(parts), lowered->reduction, op, options);
 }
 
 Result<Work> Group::Exchange(const ConstTensor& like, std::vector<Block> outputs,
@@ -129,14 +104,8 @@ Result<Work> Group::Exchange(const ConstTensor& like, std::vector<Block> outputs
       !ok) {
     return Refuse(operation, ok.error(), options);
   }
-  if (IsOnDevice(like)) {
-    return RunOnDevice(operation, options,
-                       CallOnDevice(like, std::move(outputs), std::move(inputs)));
-  }
-  return Run(
-      operation, options,
-      [outputs = std::move(outputs), inputs = std::move(inputs)](
-          Backend& backend, const Call& call) { return backend.AllToAll(outputs, inputs, call); });
+  return RunOn(like.device, operation, options,
+               {.outputs = std::move(outputs), .inputs = std::move(inputs)});
 }
 
 Result<Work> Group::AllToAll(std::span<const Tensor> outputs, std::span<const ConstTensor> inputs,
@@ -180,8 +149,7 @@ Result<Work> Group::AllToAllSingle(const Tensor& output, const ConstTensor& inpu
 Result<Work> Group::Barrier(const CallOptions& options) {
   const CallCount::Scope in_call(calls_);
   if (!is_member()) return UninvolvedWork(Kind::kBarrier);
-  return Run({.kind = Kind::kBarrier}, options,
-             [](Backend& backend, const Call& call) { return backend.Barrier(call); });
+  return RunOn({}, {.kind = Kind::kBarrier}, options, {});
 }
 
 }  // namespace rankrun::comm

@@ -9,6 +9,8 @@
 namespace rankrun::comm::hierarchy {
 namespace {
 
+using Kind = Operation::Kind;
+
 // Bytes of an all-reduce that go through all parts at once: few enough to stay in
 // the cache from one part to the next.
 constexpr size_t kChunkBytes = size_t{256} << 10;
@@ -60,15 +62,13 @@ bool HierarchicalBackend::Move() {
   return false;
 }
 
-Call HierarchicalBackend::Parts::InHost(int root) const {
-  return {.operation = call.operation,
-          .timeout = TimeLeft(deadline),
-          .fingerprint = call.fingerprint,
-          .root = root};
+Call HierarchicalBackend::Parts::Part() const {
+  return {
+      .operation = call.operation, .timeout = TimeLeft(deadline), .fingerprint = call.fingerprint};
 }
 
-Call HierarchicalBackend::Parts::InHostAfterHosts(int representative) const {
-  Call part = InHost(representative);
+Call HierarchicalBackend::Parts::AfterHosts(int representative) const {
+  Call part = Part();
   if (representative == own) return part;
   part.timeout += kExplaining;
   part.awaits_hosts = true;
@@ -77,15 +77,33 @@ Call HierarchicalBackend::Parts::InHostAfterHosts(int representative) const {
 
 // Runs the parts of a collective one after the other. An error of one part ends
 // all others, also those of other ranks.
-Result<void> HierarchicalBackend::Run(const Call& call, const Body& body) {
+Result<void> HierarchicalBackend::Run(const Collective& collective, const Call& call) {
   began_ = std::chrono::steady_clock::now();
   number_ = call.operation.number;
   Parts parts{.call = call,
               .deadline = began_ + call.timeout,
               .own = hosts_.IndexInHost(tcp_->group_rank())};
   if (auto ok = tcp_->Announce(call); !ok) return Failed(call, ok.error());
-  if (auto ok = body(parts); !ok) return Failed(call, ok.error());
+  if (auto ok = RunParts(collective, parts); !ok) return Failed(call, ok.error());
   return {};
+}
+
+Result<void> HierarchicalBackend::RunParts(const Collective& collective, const Parts& parts) {
+  switch (collective.kind) {
+    case Kind::kAllReduce:
+      return AllReduce(collective, parts);
+    case Kind::kReduce:
+      return Reduce(collective, parts);
+    case Kind::kBroadcast:
+      return Broadcast(collective, parts);
+    case Kind::kAllGather:
+      return AllGather(collective, parts);
+    case Kind::kBarrier:
+      return Barrier(parts);
+    default:
+      if (auto ok = shm_->Run({.kind = Kind::kBarrier}, parts.Part()); !ok) return ok;
+      return tcp_->Run(collective, parts.call);
+  }
 }
 
 Error HierarchicalBackend::Failed(const Call& call, const Error& error) {
@@ -101,93 +119,97 @@ Error HierarchicalBackend::Failed(const Call& call, const Error& error) {
   return why;
 }
 
-Result<void> HierarchicalBackend::AmongHosts(
-    const Parts& parts, const std::function<Result<void>(Backend&, const Call&)>& body) {
-  std::vector<int> members = hosts_.Representatives(parts.call.root);
+Result<void> HierarchicalBackend::AmongHosts(Collective part, const Parts& parts) {
+  std::vector<int> members = hosts_.Representatives(part.root);
   if (members[static_cast<size_t>(hosts_.own())] != tcp_->group_rank()) return {};
   Representatives representatives(*tcp_, members, hosts_.own());
-  Call call = parts.InHost(parts.call.root);
-  if (call.root != Operation::kNoRoot) call.root = hosts_.host_of(call.root);
-  return body(representatives, call);
+  if (part.root != Operation::kNoRoot) part.root = hosts_.host_of(part.root);
+  return representatives.Run(part, parts.Part());
 }
 
-int HierarchicalBackend::RepresentativeInHost(const Call& call) const {
-  int rank = hosts_.Representatives(call.root)[static_cast<size_t>(hosts_.own())];
+int HierarchicalBackend::RepresentativeInHost(int root) const {
+  int rank = hosts_.Representatives(root)[static_cast<size_t>(hosts_.own())];
   return hosts_.IndexInHost(rank);
 }
 
-Result<void> HierarchicalBackend::AllReduce(std::byte* data, size_t count,
-                                            const Reduction& reduction, const Call& call) {
-  return Run(call, [&](const Parts& parts) -> Result<void> {
-    size_t element = SizeOf(reduction.dtype);
-    size_t begin = 0;
-    do {
-      size_t some = std::min(count - begin, kChunkBytes / element);
-      std::byte* chunk = data + begin * element;
-      if (auto ok = AllReduceChunk(chunk, some, reduction, parts); !ok) return ok;
-      begin += some;
-    } while (begin < count);
-    return {};
-  });
-}
-
-Result<void> HierarchicalBackend::AllReduceChunk(std::byte* data, size_t count,
-                                                 const Reduction& reduction, const Parts& parts) {
-  auto among_hosts = [&](std::byte* partial) {
-    return AmongHosts(parts, [&](Backend& hosts, const Call& part) {
-      return hosts.AllReduce(partial, count, reduction, part);
-    });
-  };
-  if (hosts_.own_ranks().size() == 1) return among_hosts(data);
-  Reduction sum = reduction;
-  sum.divisor = 1;  // only the sum over all hosts is divided
-  if (shm_->Relays(count * SizeOf(reduction.dtype))) {
-    return shm_->relay().Run(data, count, sum, parts.InHostAfterHosts(0), among_hosts);
-  }
-  if (auto ok = shm_->Reduce(data, data, count, sum, parts.InHost(0)); !ok) return ok;
-  if (auto ok = among_hosts(data); !ok) return ok;
-  return shm_->Broadcast({data, count * SizeOf(reduction.dtype)}, parts.InHostAfterHosts(0));
-}
-
-Result<void> HierarchicalBackend::Reduce(std::byte* output, const std::byte* input, size_t count,
-                                         const Reduction& reduction, const Call& call) {
-  return Run(call, [&](const Parts& parts) -> Result<void> {
-    int representative = RepresentativeInHost(call);
-    bool represents = representative == parts.own;
-    std::vector<std::byte> memory;  // of a representative other than the root
-    std::byte* partial = output;
-    if (represents && call.root != tcp_->group_rank()) {
-      memory.resize(count * SizeOf(reduction.dtype));
-      partial = memory.data();
-    }
-    Reduction sum = reduction;
-    sum.divisor = 1;
-    if (auto ok = shm_->Reduce(partial, input, count, sum, parts.InHost(representative)); !ok) {
-      return ok;
-    }
-    return AmongHosts(parts, [&](Backend& hosts, const Call& part) {
-      return hosts.Reduce(output, partial, count, reduction, part);
-    });
-  });
-}
-
-Result<void> HierarchicalBackend::Broadcast(Block data, const Call& call) {
-  return Run(call, [&](const Parts& parts) -> Result<void> {
-    auto ok = AmongHosts(
-        parts, [&](Backend& hosts, const Call& part) { return hosts.Broadcast(data, part); });
+Result<void> HierarchicalBackend::AllReduce(const Collective& collective, const Parts& parts) {
+  Block data = collective.outputs.front();
+  size_t element = SizeOf(collective.reduction.dtype);
+  size_t begin = 0;
+  do {
+    size_t bytes = std::min(data.bytes - begin, kChunkBytes / element * element);
+    auto ok = AllReduceChunk({data.data + begin, bytes}, collective.reduction, parts);
     if (!ok) return ok;
-    return shm_->Broadcast(data, parts.InHostAfterHosts(RepresentativeInHost(call)));
-  });
+    begin += bytes;
+  } while (begin < data.bytes);
+  return {};
 }
 
-Result<void> HierarchicalBackend::AllGather(std::span<const Block> outputs, ConstBlock input,
-                                            const Call& call) {
-  return Run(call, [&](const Parts& parts) -> Result<void> {
-    std::vector<Block> in_host;
-    for (int rank : hosts_.own_ranks()) in_host.push_back(outputs[static_cast<size_t>(rank)]);
-    if (auto ok = shm_->AllGather(in_host, input, parts.InHost(call.root)); !ok) return ok;
-    return GatherAmongHosts(outputs, parts);
-  });
+Result<void> HierarchicalBackend::AllReduceChunk(Block chunk, const Reduction& reduction,
+                                                 const Parts& parts) {
+  auto reducing = [&](Kind kind, const Block& block, const ConstBlock& input) {
+    return Collective{
+        .kind = kind, .outputs = {&block, 1}, .inputs = {&input, 1}, .reduction = reduction};
+  };
+  auto among_hosts = [&](std::byte* partial) {
+    const Block data{partial, chunk.bytes};
+    const ConstBlock input{partial, chunk.bytes};
+    return AmongHosts(reducing(Kind::kAllReduce, data, input), parts);
+  };
+  if (hosts_.own_ranks().size() == 1) return among_hosts(chunk.data);
+  const ConstBlock input{chunk.data, chunk.bytes};
+  Collective in_host = reducing(Kind::kAllReduce, chunk, input);
+  in_host.root = 0;
+  in_host.reduction.divisor = 1;  // only the sum over all hosts is divided
+  if (shm_->Relays(chunk.bytes)) {
+    return shm_->relay().Run(in_host, parts.AfterHosts(0), among_hosts);
+  }
+  in_host.kind = Kind::kReduce;
+  if (auto ok = shm_->Run(in_host, parts.Part()); !ok) return ok;
+  if (auto ok = among_hosts(chunk.data); !ok) return ok;
+  return BroadcastInHost(chunk, 0, parts);
+}
+
+Result<void> HierarchicalBackend::Reduce(const Collective& collective, const Parts& parts) {
+  int representative = RepresentativeInHost(collective.root);
+  bool represents = representative == parts.own;
+  std::vector<std::byte> memory;  // of a representative other than the root
+  Block partial = collective.outputs.front();
+  if (represents && !collective.is_root(tcp_->group_rank())) {
+    memory.resize(collective.inputs.front().bytes);
+    partial = {memory.data(), memory.size()};
+  }
+  Collective in_host = collective;
+  in_host.root = representative;
+  in_host.outputs = {&partial, 1};
+  in_host.reduction.divisor = 1;
+  if (auto ok = shm_->Run(in_host, parts.Part()); !ok) return ok;
+  const ConstBlock input{partial.data, partial.bytes};
+  Collective among_hosts = collective;
+  among_hosts.inputs = {&input, 1};
+  return AmongHosts(among_hosts, parts);
+}
+
+Result<void> HierarchicalBackend::Broadcast(const Collective& collective, const Parts& parts) {
+  if (auto ok = AmongHosts(collective, parts); !ok) return ok;
+  return BroadcastInHost(collective.outputs.front(), RepresentativeInHost(collective.root), parts);
+}
+
+Result<void> HierarchicalBackend::BroadcastInHost(Block data, int representative,
+                                                  const Parts& parts) {
+  return shm_->Run({.kind = Kind::kBroadcast, .root = representative, .outputs = {&data, 1}},
+                   parts.AfterHosts(representative));
+}
+
+Result<void> HierarchicalBackend::AllGather(const Collective& collective, const Parts& parts) {
+  std::vector<Block> in_host;
+  for (int rank : hosts_.own_ranks()) {
+    in_host.push_back(collective.outputs[static_cast<size_t>(rank)]);
+  }
+  auto ok = shm_->Run({.kind = Kind::kAllGather, .outputs = in_host, .inputs = collective.inputs},
+                      parts.Part());
+  if (!ok) return ok;
+  return GatherAmongHosts(collective.outputs, parts);
 }
 
 // Exchanges the data of whole hosts, each packed into one block.
@@ -205,12 +227,11 @@ Result<void> HierarchicalBackend::GatherAmongHosts(std::span<const Block> output
     const Block& block = outputs[static_cast<size_t>(rank)];
     next = std::copy_n(block.data, block.bytes, next);
   }
-  auto ok = AmongHosts(parts, [&](Backend& hosts, const Call& part) {
-    return hosts.AllGather(packed, {own.data, own.bytes}, part);
-  });
+  const ConstBlock input{own.data, own.bytes};
+  auto ok = AmongHosts({.kind = Kind::kAllGather, .outputs = packed, .inputs = {&input, 1}}, parts);
   for (int host = 0; ok && host < hosts_.count(); ++host) {
     if (host == hosts_.own()) continue;
-    ok = shm_->Broadcast(packed[static_cast<size_t>(host)], parts.InHostAfterHosts(0));
+    ok = BroadcastInHost(packed[static_cast<size_t>(host)], 0, parts);
     next = packed[static_cast<size_t>(host)].data;
     for (int rank : hosts_.ranks(host)) {
       const Block& block = outputs[static_cast<size_t>(rank)];
@@ -221,42 +242,12 @@ Result<void> HierarchicalBackend::GatherAmongHosts(std::span<const Block> output
   return ok;
 }
 
-Result<void> HierarchicalBackend::Gather(std::span<const Block> outputs, ConstBlock input,
-                                         const Call& call) {
-  return RunFlat(call, [&] { return tcp_->Gather(outputs, input, call); });
-}
-
-Result<void> HierarchicalBackend::Scatter(Block output, std::span<const ConstBlock> inputs,
-                                          const Call& call) {
-  return RunFlat(call, [&] { return tcp_->Scatter(output, inputs, call); });
-}
-
-Result<void> HierarchicalBackend::ReduceScatter(Block output, std::span<const ConstBlock> inputs,
-                                                const Reduction& reduction, const Call& call) {
-  return RunFlat(call, [&] { return tcp_->ReduceScatter(output, inputs, reduction, call); });
-}
-
-Result<void> HierarchicalBackend::AllToAll(std::span<const Block> outputs,
-                                           std::span<const ConstBlock> inputs, const Call& call) {
-  return RunFlat(call, [&] { return tcp_->AllToAll(outputs, inputs, call); });
-}
-
-Result<void> HierarchicalBackend::RunFlat(const Call& call,
-                                          const std::function<Result<void>()>& body) {
-  return Run(call, [&](const Parts& parts) -> Result<void> {
-    if (auto ok = shm_->Barrier(parts.InHost(call.root)); !ok) return ok;
-    return body();
-  });
-}
-
-Result<void> HierarchicalBackend::Barrier(const Call& call) {
-  return Run(call, [&](const Parts& parts) -> Result<void> {
-    Call in_host = parts.InHostAfterHosts(RepresentativeInHost(call));
-    return shm_->relay().Run(nullptr, 0, {}, in_host, [&](std::byte*) {
-      return AmongHosts(parts,
-                        [](Backend& hosts, const Call& part) { return hosts.Barrier(part); });
-    });
-  });
+Result<void> HierarchicalBackend::Barrier(const Parts& parts) {
+  const Collective barrier{.kind = Kind::kBarrier};
+  Collective in_host = barrier;
+  in_host.root = RepresentativeInHost(Operation::kNoRoot);
+  return shm_->relay().Run(in_host, parts.AfterHosts(in_host.root),
+                           [&](std::byte*) { return AmongHosts(barrier, parts); });
 }
 
 Result<void> HierarchicalBackend::Conclude(const Call& call) {

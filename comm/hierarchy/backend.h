@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,20 +33,7 @@ class HierarchicalBackend final : public Backend, private shm::ProgressHook {
   // Errors: those of the backends for shared memory and TCP.
   static Result<std::unique_ptr<Backend>> Create(const BackendConfig& config);
 
-  Result<void> AllReduce(std::byte* data, size_t count, const Reduction& reduction,
-                         const Call& call) override;
-  Result<void> Reduce(std::byte* output, const std::byte* input, size_t count,
-                      const Reduction& reduction, const Call& call) override;
-  Result<void> Broadcast(Block data, const Call& call) override;
-  Result<void> AllGather(std::span<const Block> outputs, ConstBlock input,
-                         const Call& call) override;
-  Result<void> Gather(std::span<const Block> outputs, ConstBlock input, const Call& call) override;
-  Result<void> Scatter(Block output, std::span<const ConstBlock> inputs, const Call& call) override;
-  Result<void> ReduceScatter(Block output, std::span<const ConstBlock> inputs,
-                             const Reduction& reduction, const Call& call) override;
-  Result<void> AllToAll(std::span<const Block> outputs, std::span<const ConstBlock> inputs,
-                        const Call& call) override;
-  Result<void> Barrier(const Call& call) override;
+  Result<void> Run(const Collective& collective, const Call& call) override;
   Result<void> Conclude(const Call& call) override;
   bool Refuse(const Call& call, const std::string& reason) override;
   std::optional<Error> FindFailure(TimePoint since) override { return tcp_->FindFailure(since); }
@@ -63,14 +49,12 @@ class HierarchicalBackend final : public Backend, private shm::ProgressHook {
     const Call& call;
     TimePoint deadline;
     int own;  // index of this rank among the ranks of its host
-    // Returns the part among the ranks of this host; `root` is one of them.
-    Call InHost(int root) const;
-    // The same for a part that follows the one among the hosts, with the
-    // representative as its root. The other ranks wait longer, so that the
-    // representative explains a time-out.
-    Call InHostAfterHosts(int representative) const;
+    // Returns the call of a part, for the time that is left.
+    Call Part() const;
+    // The same for a part in the host that follows the one among the hosts. The
+    // ranks other than the representative wait longer, so that it explains a time-out.
+    Call AfterHosts(int representative) const;
   };
-  using Body = std::function<Result<void>(const Parts& parts)>;
 
   HierarchicalBackend(Hosts hosts, std::unique_ptr<stream::StreamBackend> tcp)
       : hosts_(std::move(hosts)), tcp_(std::move(tcp)) {}
@@ -78,16 +62,19 @@ class HierarchicalBackend final : public Backend, private shm::ProgressHook {
   // Called while this rank waits in its host: answers peers elsewhere, and ends
   // the wait if the group has ended there.
   bool Move() override;
-  Result<void> Run(const Call& call, const Body& body);
-  // Runs a collective of all ranks over TCP.
-  Result<void> RunFlat(const Call& call, const std::function<Result<void>()>& body);
-  // Runs the part among the hosts if this rank represents its host.
-  Result<void> AmongHosts(const Parts& parts,
-                          const std::function<Result<void>(Backend&, const Call&)>& body);
-  Result<void> AllReduceChunk(std::byte* data, size_t count, const Reduction& reduction,
-                              const Parts& parts);
+  Result<void> RunParts(const Collective& collective, const Parts& parts);
+  // Runs the part among the hosts if this rank represents its host. `part` has the program's root.
+  Result<void> AmongHosts(Collective part, const Parts& parts);
+  Result<void> AllReduce(const Collective& collective, const Parts& parts);
+  Result<void> AllReduceChunk(Block chunk, const Reduction& reduction, const Parts& parts);
+  Result<void> Reduce(const Collective& collective, const Parts& parts);
+  Result<void> Broadcast(const Collective& collective, const Parts& parts);
+  // Runs the part in the host that follows the one among the hosts.
+  Result<void> BroadcastInHost(Block data, int representative, const Parts& parts);
+  Result<void> AllGather(const Collective& collective, const Parts& parts);
   Result<void> GatherAmongHosts(std::span<const Block> outputs, const Parts& parts);
-  int RepresentativeInHost(const Call& call) const;
+  Result<void> Barrier(const Parts& parts);
+  int RepresentativeInHost(int root) const;
   Error Failed(const Call& call, const Error& error);
 
   const Hosts hosts_;

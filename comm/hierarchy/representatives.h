@@ -36,15 +36,15 @@ class Representatives final : public ScheduleBackend {
   }
 
  private:
-  Result<void> Run(const Call& call, const Schedule& schedule, const Blocks& blocks,
-                   bool) override {
+  Result<void> RunSchedule(const Call& call, const Schedule& schedule, const Blocks& blocks,
+                           bool) override {
     Schedule among_all = schedule;
     for (Step& step : among_all) {
       for (int* peer : {&step.send_to, &step.receive_from}) {
         if (*peer != Step::kNobody) *peer = members_[static_cast<size_t>(*peer)];
       }
     }
-    return tcp_.RunSchedule(call, among_all, blocks);
+    return tcp_.RunPart(call, among_all, blocks);
   }
 
   stream::StreamBackend& tcp_;

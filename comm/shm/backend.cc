@@ -51,100 +51,63 @@ bool ShmBackend::Relays(size_t bytes) const {
   return bytes <= kBufferBytes && Flat(bytes, segment_->world_size());
 }
 
-Result<void> ShmBackend::ShowAndReduce(std::byte* output, ConstBlock input,
-                                       const Reduction& reduction, const Call& call) {
+Result<void> ShmBackend::Run(const Collective& collective, const Call& call) {
+  switch (collective.kind) {
+    case Kind::kBarrier:
+      return Meet(call);
+    case Kind::kBroadcast: {
+      const Block& data = collective.outputs.front();
+      if (data.bytes <= kShownBytes) return ShowAndBroadcast(collective, call);
+      const ConstBlock input{data.data, data.bytes};  // the schedule has one on the root
+      Collective with_input = collective;
+      with_input.inputs = {&input, 1};
+      return executor_.Run(with_input, false, call);
+    }
+    case Kind::kAllReduce:
+    case Kind::kReduce: {
+      size_t bytes = collective.inputs.front().bytes;
+      if (bytes > kShownBytes) {
+        return executor_.Run(collective, Flat(bytes, segment_->world_size()), call);
+      }
+      bool has_result = collective.kind == Kind::kAllReduce || collective.is_root(segment_->rank());
+      return ShowAndReduce(collective, has_result, call);
+    }
+    default:
+      return executor_.Run(collective, false, call);
+  }
+}
+
+Result<void> ShmBackend::ShowAndReduce(const Collective& collective, bool has_result,
+                                       const Call& call) {
+  const ConstBlock& input = collective.inputs.front();
+  const Reduction& reduction = collective.reduction;
   if (!calls_.Begin(call)) return calls_.TakeError();
   std::copy_n(input.data, input.bytes, calls_.room(segment_->rank(), input.bytes));
   calls_.Publish();
   if (!calls_.AwaitAll()) return calls_.TakeError();
-  if (output == nullptr) return {};
+  if (!has_result) return {};
   for (int r = 0; r < segment_->world_size(); ++r) {
     bool mine = r == segment_->rank();
     parts_[static_cast<size_t>(r)] = mine ? input.data : calls_.room(r, input.bytes);
   }
-  comm::Reduce(reduction, output, parts_, input.bytes / SizeOf(reduction.dtype));
+  comm::Reduce(reduction, collective.outputs.front().data, parts_,
+               input.bytes / SizeOf(reduction.dtype));
   return {};
 }
 
-Result<void> ShmBackend::AllReduce(std::byte* data, size_t count, const Reduction& reduction,
-                                   const Call& call) {
-  size_t bytes = count * SizeOf(reduction.dtype);
-  ConstBlock input{data, bytes};
-  if (bytes <= kShownBytes) return ShowAndReduce(data, input, reduction, call);
-  Block output{data, bytes};
-  return executor_.Run({.kind = Kind::kAllReduce,
-                        .inputs = {&input, 1},
-                        .outputs = {&output, 1},
-                        .reduction = &reduction,
-                        .flat = Flat(bytes, segment_->world_size())},
-                       call);
-}
-
-Result<void> ShmBackend::Reduce(std::byte* output, const std::byte* input, size_t count,
-                                const Reduction& reduction, const Call& call) {
-  size_t bytes = count * SizeOf(reduction.dtype);
-  ConstBlock from{input, bytes};
-  if (bytes <= kShownBytes) {
-    return ShowAndReduce(IsRoot(call) ? output : nullptr, from, reduction, call);
-  }
-  Block to{output, bytes};
-  return executor_.Run({.kind = Kind::kReduce,
-                        .root = call.root,
-                        .inputs = {&from, 1},
-                        .outputs = {&to, 1},
-                        .reduction = &reduction,
-                        .flat = Flat(bytes, segment_->world_size())},
-                       call);
-}
-
-Result<void> ShmBackend::Broadcast(Block data, const Call& call) {
-  ConstBlock input{data.data, data.bytes};
-  int root = call.root;
-  if (data.bytes > kShownBytes) {
-    return executor_.Run(
-        {.kind = Kind::kBroadcast, .root = root, .inputs = {&input, 1}, .outputs = {&data, 1}},
-        call);
-  }
+Result<void> ShmBackend::ShowAndBroadcast(const Collective& collective, const Call& call) {
+  const Block& data = collective.outputs.front();
+  int root = collective.root;
+  bool is_root = collective.is_root(segment_->rank());
   if (!calls_.Begin(call)) return calls_.TakeError();
-  if (IsRoot(call)) std::copy_n(data.data, data.bytes, calls_.room(root, data.bytes));
+  if (is_root) std::copy_n(data.data, data.bytes, calls_.room(root, data.bytes));
   calls_.Publish();
   if (!calls_.AwaitAll()) return calls_.TakeError();
-  if (!IsRoot(call)) std::copy_n(calls_.room(root, data.bytes), data.bytes, data.data);
+  if (!is_root) std::copy_n(calls_.room(root, data.bytes), data.bytes, data.data);
   return {};
 }
 
-Result<void> ShmBackend::AllGather(std::span<const Block> outputs, ConstBlock input,
-                                   const Call& call) {
-  return executor_.Run({.kind = Kind::kAllGather, .inputs = {&input, 1}, .outputs = outputs}, call);
-}
-
-Result<void> ShmBackend::Gather(std::span<const Block> outputs, ConstBlock input,
-                                const Call& call) {
-  return executor_.Run(
-      {.kind = Kind::kGather, .root = call.root, .inputs = {&input, 1}, .outputs = outputs}, call);
-}
-
-Result<void> ShmBackend::Scatter(Block output, std::span<const ConstBlock> inputs,
-                                 const Call& call) {
-  return executor_.Run(
-      {.kind = Kind::kScatter, .root = call.root, .inputs = inputs, .outputs = {&output, 1}}, call);
-}
-
-Result<void> ShmBackend::ReduceScatter(Block output, std::span<const ConstBlock> inputs,
-                                       const Reduction& reduction, const Call& call) {
-  return executor_.Run({.kind = Kind::kReduceScatter,
-                        .inputs = inputs,
-                        .outputs = {&output, 1},
-                        .reduction = &reduction},
-                       call);
-}
-
-Result<void> ShmBackend::AllToAll(std::span<const Block> outputs,
-                                  std::span<const ConstBlock> inputs, const Call& call) {
-  return executor_.Run({.kind = Kind::kAllToAll, .inputs = inputs, .outputs = outputs}, call);
-}
-
-Result<void> ShmBackend::Barrier(const Call& call) {
+Result<void> ShmBackend::Meet(const Call& call) {
   if (!calls_.Begin(call)) return calls_.TakeError();
   calls_.Publish();
   if (!calls_.AwaitAll()) return calls_.TakeError();

@@ -31,20 +31,7 @@ class ShmBackend final : public Backend {
   // Ends the group as Abort does, with this error on all ranks.
   void Fail(const Error& error);
 
-  Result<void> AllReduce(std::byte* data, size_t count, const Reduction& reduction,
-                         const Call& call) override;
-  Result<void> Reduce(std::byte* output, const std::byte* input, size_t count,
-                      const Reduction& reduction, const Call& call) override;
-  Result<void> Broadcast(Block data, const Call& call) override;
-  Result<void> AllGather(std::span<const Block> outputs, ConstBlock input,
-                         const Call& call) override;
-  Result<void> Gather(std::span<const Block> outputs, ConstBlock input, const Call& call) override;
-  Result<void> Scatter(Block output, std::span<const ConstBlock> inputs, const Call& call) override;
-  Result<void> ReduceScatter(Block output, std::span<const ConstBlock> inputs,
-                             const Reduction& reduction, const Call& call) override;
-  Result<void> AllToAll(std::span<const Block> outputs, std::span<const ConstBlock> inputs,
-                        const Call& call) override;
-  Result<void> Barrier(const Call& call) override;
+  Result<void> Run(const Collective& collective, const Call& call) override;
   Result<void> Conclude(const Call& call) override {
     return segment_->errors().Conclude(call.operation.number);
   }
@@ -71,10 +58,10 @@ class ShmBackend final : public Backend {
 
   ShmBackend(const BackendConfig& config, std::unique_ptr<Segment> segment, ProgressHook* beside);
 
-  bool IsRoot(const Call& call) const { return call.root == segment_->rank(); }
-  // Each rank shows its input with its call. `output` is null on ranks without a result.
-  Result<void> ShowAndReduce(std::byte* output, ConstBlock input, const Reduction& reduction,
-                             const Call& call);
+  // Each rank shows its input with its call. `has_result`: this rank writes the output.
+  Result<void> ShowAndReduce(const Collective& collective, bool has_result, const Call& call);
+  Result<void> ShowAndBroadcast(const Collective& collective, const Call& call);
+  Result<void> Meet(const Call& call);
 
   const std::unique_ptr<Segment> segment_;
   Messages messages_;

@@ -51,7 +51,7 @@ Executor::Executor(const Segment& segment, Waiter& waiter, CallRendezvous& calls
   step_.store(awaited_, std::memory_order_relaxed);
 }
 
-Exchange Executor::ExchangeOf(const Collective& collective) {
+Exchange Executor::ExchangeOf(const Collective& collective, bool flat) {
   input_bytes_.clear();
   for (const ConstBlock& block : collective.inputs) input_bytes_.push_back(block.bytes);
   output_bytes_.clear();
@@ -64,12 +64,12 @@ Exchange Executor::ExchangeOf(const Collective& collective) {
                   .outputs = output_bytes_,
                   .buffer_bytes = buffer_bytes_,
                   .number = calls_.number(),
-                  .flat = collective.flat};
+                  .flat = flat};
 }
 
-Result<void> Executor::Run(const Collective& collective, const Call& call) {
+Result<void> Executor::Run(const Collective& collective, bool flat, const Call& call) {
   if (!calls_.Begin(call)) return calls_.TakeError();
-  Exchange exchange = ExchangeOf(collective);
+  Exchange exchange = ExchangeOf(collective, flat);
   Shape shape = ShapeOf(exchange);
   out_of_caches_ = shape.chunks * shape.chunk_bytes >= kOutOfCaches;
   if (AreSizesKnown(collective.kind)) {
@@ -148,7 +148,7 @@ bool Executor::Await(int only, uint64_t value) {
 }
 
 void Executor::Reduce(const Collective& collective, const SharedStep& step) {
-  const Reduction& reduction = *collective.reduction;
+  const Reduction& reduction = collective.reduction;
   bool twice = step.to.space != Space::kNone && step.also.space != Space::kNone;
   bool streams = twice && tuner_.Streams(step.chunk);
   const Place& first = step.also.space == Space::kNone || streams ? step.to : step.also;

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "comm/core/backend.h"
-#include "comm/reduce/reduction.h"
 #include "comm/shm/call_rendezvous.h"
 #include "comm/shm/chunk_tuner.h"
 #include "comm/shm/schedule.h"
@@ -14,17 +12,6 @@
 
 namespace rankrun::comm::shm {
 
-// Operation and memory of one collective, to which the steps of its schedule
-// refer.
-struct Collective {
-  Operation::Kind kind;
-  int root = Operation::kNoRoot;
-  std::span<const ConstBlock> inputs;
-  std::span<const Block> outputs;
-  const Reduction* reduction = nullptr;
-  bool flat = false;  // schedule.h
-};
-
 // Carries out the schedule of a collective in shared memory, including the
 // rendezvous of its call. Allocates nothing after the first call.
 // Thread: one at a time. Lifetime: the constructor's arguments outlive it.
@@ -32,14 +19,15 @@ class Executor final : public WaitTarget {
  public:
   Executor(const Segment& segment, Waiter& waiter, CallRendezvous& calls, size_t buffer_bytes);
 
-  Result<void> Run(const Collective& collective, const Call& call);
+  // `flat`: as in schedule.h.
+  Result<void> Run(const Collective& collective, bool flat, const Call& call);
 
   std::string Missing(Duration still) const override;
   bool Needs(int rank) const override;
   std::optional<Error> CheckFailure(Duration) const override { return std::nullopt; }
 
  private:
-  Exchange ExchangeOf(const Collective& collective);
+  Exchange ExchangeOf(const Collective& collective, bool flat);
   bool Do(const Collective& collective, const SharedStep& step, uint64_t round);
   bool Meet(const Collective& collective);
   bool Await(int only, uint64_t value);

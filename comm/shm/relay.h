@@ -6,7 +6,6 @@
 
 #include "base/result.h"
 #include "comm/core/backend.h"
-#include "comm/reduce/reduction.h"
 #include "comm/shm/call_rendezvous.h"
 #include "comm/shm/segment.h"
 
@@ -24,15 +23,13 @@ class Relay {
 
   Relay(const Segment& segment, CallRendezvous& calls);
 
-  // Reduces `count` elements in place, at most a buffer of round 0 (schedule.h), by `exchange` on
-  // call.root. `reduction` is for the ranks here; without elements it may be any.
-  Result<void> Run(std::byte* data, size_t count, const Reduction& reduction, const Call& call,
-                   const Exchange& exchange);
+  // Carries out an AllReduce of at most a buffer of round 0 (schedule.h), or a Barrier, by
+  // `exchange` on the collective's root. The reduction is for the ranks here.
+  Result<void> Run(const Collective& collective, const Call& call, const Exchange& exchange);
 
  private:
-  Result<void> RunOnRoot(std::byte* data, size_t count, const Reduction& reduction,
-                         const Exchange& exchange);
-  Result<void> RunElsewhere(std::byte* data, size_t bytes, int root);
+  Result<void> RunOnRoot(Block data, const Reduction& reduction, const Exchange& exchange);
+  Result<void> RunElsewhere(Block data, int root);
 
   const Segment& segment_;
   CallRendezvous& calls_;

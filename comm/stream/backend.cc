@@ -40,7 +40,7 @@ StreamBackend::Streams::Streams(std::vector<PeerConnections> peers) {
 StreamBackend::StreamBackend(const BackendConfig& config, std::vector<PeerConnections> peers,
                              int ranks_here)
     : StreamBackend(config, ranks_here > Processors() ? kCrowdedPatience : kEagerPatience,
-                    Streams(std::move(peers))) {}
+                    Streams(std::move(peers)), std::move(own)) {}
 
 StreamBackend::StreamBackend(const BackendConfig& config, const Patience& patience, Streams streams)
     : ScheduleBackend(config.group_rank, config.world_size(), config.algorithms),
@@ -59,8 +59,8 @@ StreamBackend::~StreamBackend() {
 }
 
 // A peer with another number of bytes is found by the headers of its frames.
-Result<void> StreamBackend::Run(const Call& call, const Schedule& schedule, const Blocks& blocks,
-                                bool) {
+Result<void> StreamBackend::RunSchedule(const Call& call, const Schedule& schedule,
+                                        const Blocks& blocks, bool) {
   if (auto ok = Announce(call); !ok) return ok;
   return Execute(call, schedule, blocks);
 }
@@ -72,8 +72,8 @@ Result<void> StreamBackend::Announce(const Call& call) {
   return Ended(call, exchange_.CompareAllCalls());
 }
 
-Result<void> StreamBackend::RunSchedule(const Call& call, const Schedule& schedule,
-                                        const Blocks& blocks) {
+Result<void> StreamBackend::RunPart(const Call& call, const Schedule& schedule,
+                                    const Blocks& blocks) {
   exchange_.Begin(call);
   return Execute(call, schedule, blocks);
 }
@@ -114,7 +114,7 @@ Result<void> StreamBackend::Ended(const Call& call, Result<void> result) {
   // Errors of messages and of other ranks name the call that failed.
   Error named = Error(why).In(Describe(call.operation));
   End(named, {ErrorCode::kPeerLost, control_.NameOf(rank()) + ": " + named.message});
-  return result;
+  return why;
 }
 
 void StreamBackend::Fail(const Error& error) { End(error, error); }

@@ -47,7 +47,7 @@ class StreamBackend final : public ScheduleBackend {
   int group_rank() const { return rank(); }
   using ScheduleBackend::algorithms;
   // Runs a collective among some of the ranks, as a part of the call that was announced.
-  Result<void> RunSchedule(const Call& call, const Schedule& schedule, const Blocks& blocks);
+  Result<void> RunPart(const Call& call, const Schedule& schedule, const Blocks& blocks);
   // Begins a call that this backend may carry out in part: peers that ask get to
   // know it. Compares the calls of all ranks if the debug level is DETAIL.
   Result<void> Announce(const Call& call);
@@ -67,8 +67,8 @@ class StreamBackend final : public ScheduleBackend {
   };
   StreamBackend(const BackendConfig& config, const Patience& patience, Streams streams);
 
-  Result<void> Run(const Call& call, const Schedule& schedule, const Blocks& blocks,
-                   bool may_be_uneven) override;
+  Result<void> RunSchedule(const Call& call, const Schedule& schedule, const Blocks& blocks,
+                           bool may_be_uneven) override;
   Result<void> Execute(const Call& call, const Schedule& schedule, const Blocks& blocks);
   // Returns the result of a collective; an error ends the group.
   Result<void> Ended(const Call& call, Result<void> result);

@@ -45,7 +45,7 @@ uint64_t Upper(const Operation& operation) { return Fingerprint(operation) >> 8;
 
 TEST(OperationTest, OperationsThatDifferInAnythingHaveDifferentFingerprints) {
   Operation base{.kind = Kind::kAllReduce, .dtype = DType::kFloat32, .count = 16, .number = 12};
-  std::vector<Operation> all(8, base);
+  std::vector<Operation> all(10, base);
   all[1].kind = Kind::kBroadcast;
   all[2].count = 17;
   all[3].dtype = DType::kFloat64;

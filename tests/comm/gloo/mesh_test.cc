@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/status/status_page.h"
+#include "tests/comm/backend_calls.h"
 #include "tests/comm/transport/group.h"
 
 namespace rankrun::comm::gloo {
@@ -27,7 +28,7 @@ using transport::Turn;
 
 Result<void> Barrier(Backend& backend) {
   TestCall call({.kind = Operation::Kind::kBarrier, .number = 1});
-  return backend.Barrier(call.call);
+  return Barrier(backend, call.call);
 }
 
 // Returns the error of Create on each rank, or "ok".

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "store/clients/tcp_store.h"
+#include "tests/comm/backend_calls.h"
 #include "tests/comm/ranks.h"
 #include "tests/comm/transport/group.h"
 
@@ -27,7 +28,7 @@ TEST(GlooStoreUseTest, ASlowCallReadsEachRanksCallOnceAndAtGrowingIntervals) {
   group.Run([&](Backend& backend, int rank) {
     if (rank == 2) return timed_out.wait();
     TestCall call({.kind = Operation::Kind::kBarrier, .number = 1}, milliseconds(2000));
-    EXPECT_FALSE(backend.Barrier(call.call));
+    EXPECT_FALSE(Barrier(backend, call.call));
     timed_out.count_down();
   });
   std::lock_guard lock(group.keys->mutex);

@@ -22,32 +22,7 @@ struct FakeBackend : Backend {
     std::chrono::milliseconds timeout;
   };
 
-  Result<void> AllReduce(std::byte*, size_t, const Reduction&, const Call& call) override {
-    return Do(call);
-  }
-  Result<void> Reduce(std::byte*, const std::byte*, size_t, const Reduction&,
-                      const Call& call) override {
-    return Do(call);
-  }
-  Result<void> Broadcast(Block, const Call& call) override { return Do(call); }
-  Result<void> AllGather(std::span<const Block>, ConstBlock, const Call& call) override {
-    return Do(call);
-  }
-  Result<void> Gather(std::span<const Block>, ConstBlock, const Call& call) override {
-    return Do(call);
-  }
-  Result<void> Scatter(Block, std::span<const ConstBlock>, const Call& call) override {
-    return Do(call);
-  }
-  Result<void> ReduceScatter(Block, std::span<const ConstBlock>, const Reduction&,
-                             const Call& call) override {
-    return Do(call);
-  }
-  Result<void> AllToAll(std::span<const Block>, std::span<const ConstBlock>,
-                        const Call& call) override {
-    return Do(call);
-  }
-  Result<void> Barrier(const Call& call) override { return Do(call); }
+  Result<void> Run(const Collective&, const Call& call) override { return Do(call); }
   Result<void> Conclude(const Call&) override {
     if (fails_elsewhere) return *fails_elsewhere;
     return {};

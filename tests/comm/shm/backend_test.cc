@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/comm/backend_calls.h"
 #include "tests/comm/shm/ranks.h"
 
 namespace rankrun::comm::shm {
@@ -43,16 +44,16 @@ constexpr Reduction kSum{.dtype = DType::kInt32, .op = ReduceOp::kSum};
 void Reductions(ShmRank& me, size_t count) {
   int n = me.ranks(), root = static_cast<int>(count % static_cast<size_t>(n));
   Int32s data = Values(me.rank(), 0, count);
-  auto done = me.backend().AllReduce(BytesOf(data), count, kSum,
-                                     me.Next(Kind::kAllReduce, DType::kInt32, count));
+  auto done = AllReduce(me.backend(), BytesOf(data), count, kSum,
+                        me.Next(Kind::kAllReduce, DType::kInt32, count));
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(data, SumOf(n, 0, count));
 
   Int32s mine = Values(me.rank(), 0, count);
   data = mine;  // the result replaces the root's input
   Int32s unused(count);
-  done = me.backend().Reduce(BytesOf(me.rank() == root ? data : unused), BytesOf(data), count, kSum,
-                             me.Next(Kind::kReduce, DType::kInt32, count, root));
+  done = Reduce(me.backend(), BytesOf(me.rank() == root ? data : unused), BytesOf(data), count,
+                kSum, me.Next(Kind::kReduce, DType::kInt32, count, root));
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(data, me.rank() == root ? SumOf(n, 0, count) : mine);
   EXPECT_EQ(unused, Int32s(count));
@@ -64,8 +65,8 @@ void ReduceScatters(ShmRank& me, size_t count) {
   std::vector<ConstBlock> blocks;
   for (Int32s& input : inputs) blocks.push_back(In(input));
   Int32s output(count + static_cast<size_t>(me.rank()));
-  auto done = me.backend().ReduceScatter(Out(output), blocks, kSum,
-                                         me.Next(Kind::kReduceScatter, DType::kInt32, count));
+  auto done = ReduceScatter(me.backend(), Out(output), blocks, kSum,
+                            me.Next(Kind::kReduceScatter, DType::kInt32, count));
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(output, SumOf(me.ranks(), me.rank(), output.size()));
 }
@@ -74,7 +75,7 @@ void Broadcasts(ShmRank& me, size_t count) {
   int root = me.ranks() - 1;
   Int32s data = me.rank() == root ? Values(root, 0, count) : Int32s(count);
   auto done =
-      me.backend().Broadcast(Out(data), me.Next(Kind::kBroadcast, DType::kInt32, count, root));
+      Broadcast(me.backend(), Out(data), me.Next(Kind::kBroadcast, DType::kInt32, count, root));
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(data, Values(root, 0, count));
 }
@@ -91,8 +92,8 @@ void GathersAndScatters(ShmRank& me, size_t count, bool all) {
   for (Int32s& output : outputs) blocks.push_back(Out(output));
   Kind kind = all ? Kind::kAllGather : Kind::kGather;
   Call call = me.Next(kind, DType::kInt32, mine.size(), all ? Operation::kNoRoot : root);
-  auto done = all ? me.backend().AllGather(blocks, In(mine), call)
-                  : me.backend().Gather(blocks, In(mine), call);
+  auto done = all ? AllGather(me.backend(), blocks, In(mine), call)
+                  : Gather(me.backend(), blocks, In(mine), call);
   ASSERT_TRUE(done) << done.error().message;
   for (int r = 0; at_root && r < me.ranks(); ++r) {
     EXPECT_EQ(outputs[static_cast<size_t>(r)], Values(r, 0, bytes_of(r)));
@@ -101,8 +102,8 @@ void GathersAndScatters(ShmRank& me, size_t count, bool all) {
   std::vector<ConstBlock> inputs;
   for (Int32s& output : outputs) inputs.push_back(In(output));
   Int32s back(mine.size());
-  done = me.backend().Scatter(Out(back), inputs,
-                              me.Next(Kind::kScatter, DType::kInt32, mine.size(), root));
+  done = Scatter(me.backend(), Out(back), inputs,
+                 me.Next(Kind::kScatter, DType::kInt32, mine.size(), root));
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(back, mine);
 }
@@ -120,7 +121,7 @@ void AllToAlls(ShmRank& me, size_t count) {
   std::vector<Block> to;
   for (Int32s& input : inputs) from.push_back(In(input));
   for (Int32s& output : outputs) to.push_back(Out(output));
-  auto done = me.backend().AllToAll(to, from, me.Next(Kind::kAllToAll, DType::kInt32, count));
+  auto done = AllToAll(me.backend(), to, from, me.Next(Kind::kAllToAll, DType::kInt32, count));
   ASSERT_TRUE(done) << done.error().message;
   for (int r = 0; r < me.ranks(); ++r) {
     EXPECT_EQ(outputs[static_cast<size_t>(r)], Values(r, me.rank(), count_of(r, me.rank())));
@@ -167,7 +168,7 @@ TEST_P(ShmBackendTest, EachSizeFollowsEachOtherAndARefusal) {
         Int32s data = Values(me.rank(), 0, count);
         bool is_refused = me.rank() == i % me.ranks()
                               ? me.backend().Refuse(call, "no memory")
-                              : !me.backend().AllReduce(BytesOf(data), count, kSum, call);
+                              : !AllReduce(me.backend(), BytesOf(data), count, kSum, call);
         ASSERT_TRUE(is_refused) << i;
       } else if (i % 2 == 0) {
         Reductions(me, count);
@@ -190,8 +191,8 @@ void CheckReduction(ShmRank& me, DType dtype, ReduceOp::Kind op, T expected) {
     operation.dtype = dtype;
     operation.op = op;
     operation.count = count;
-    auto done = me.backend().AllReduce(reinterpret_cast<std::byte*>(data.data()), count, reduction,
-                                       me.Next(operation));
+    auto done = AllReduce(me.backend(), reinterpret_cast<std::byte*>(data.data()), count, reduction,
+                          me.Next(operation));
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_EQ(data, std::vector<T>(count, expected)) << static_cast<int>(op);
   }

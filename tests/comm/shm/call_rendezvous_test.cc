@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "tests/comm/backend_calls.h"
 #include "tests/comm/shm/ranks.h"
 
 namespace rankrun::comm::shm {
@@ -71,7 +72,7 @@ TEST(ShmMismatchTest, TypesOperationsAndRootsAreCompared) {
       operation.op = what == 1 && odd ? ReduceOp::kMax : ReduceOp::kSum;
       operation.root = what == 2 && odd ? 1 : 0;
       operation.count = 100;
-      return me.backend().Reduce(BytesOf(data), BytesOf(data), 100, kSum, me.Next(operation));
+      return Reduce(me.backend(), BytesOf(data), BytesOf(data), 100, kSum, me.Next(operation));
     });
     ExpectMismatch(errors, "rank 0 called Reduce #1", "rank 1 called Reduce #1");
   }
@@ -98,8 +99,8 @@ TEST(ShmMismatchTest, BytesOfUnevenCallsAreCompared) {
     std::vector<float> data(16), other(16);
     const size_t wanted[] = {16, me.rank() == 0 ? 12u : 16u};  // rank 1 sends 16
     std::vector<Block> outputs{{BytesOf(other), wanted[0]}, {BytesOf(other) + 16, wanted[1]}};
-    return me.backend().AllGather(outputs, {BytesOf(data), 16},
-                                  me.Next(Kind::kAllGather, DType::kUInt8, 16));
+    return AllGather(me.backend(), outputs, {BytesOf(data), 16},
+                     me.Next(Kind::kAllGather, DType::kUInt8, 16));
   });
   ExpectMismatch(errors, "rank 1 sends 16 bytes", "rank 0, which expects 12");
 }
@@ -118,8 +119,8 @@ TEST(ShmMismatchTest, DifferingBytesGiveAllRanksTheSameError) {
     std::vector<size_t> gives{8, 8, 8, 8}, wants{8, 8, 8, 8};
     if (me.rank() == 1) gives[2] = 12;
     if (me.rank() == 3) wants[0] = 4;
-    return me.backend().AllToAll(BlocksIn<Block>(other, wants), BlocksIn<ConstBlock>(data, gives),
-                                 me.Next(Kind::kAllToAll, DType::kUInt8));
+    return AllToAll(me.backend(), BlocksIn<Block>(other, wants), BlocksIn<ConstBlock>(data, gives),
+                    me.Next(Kind::kAllToAll, DType::kUInt8));
   });
   for (const Error& error : all_to_all) {
     EXPECT_EQ(error.code, ErrorCode::kMismatch);
@@ -137,9 +138,9 @@ TEST(ShmMismatchTest, BytesOfRootedCallsAreComparedByAll) {
       std::vector<size_t> all;
       if (root) all = {8, 8, 8, 8};
       if (kind == Kind::kGather) {
-        return me.backend().Gather(BlocksIn<Block>(other, all), {BytesOf(data), own}, call);
+        return Gather(me.backend(), BlocksIn<Block>(other, all), {BytesOf(data), own}, call);
       }
-      return me.backend().Scatter({BytesOf(other), own}, BlocksIn<ConstBlock>(data, all), call);
+      return Scatter(me.backend(), {BytesOf(other), own}, BlocksIn<ConstBlock>(data, all), call);
     });
   };
   for (const Error& error : of(Kind::kGather)) {
@@ -160,7 +161,7 @@ TEST(ShmRefusalTest, EndsThatCallAndNothingElse) {
         EXPECT_TRUE(me.backend().Refuse(call, "the tensor is on another device"));
         continue;
       }
-      auto done = me.backend().Barrier(call);
+      auto done = Barrier(me.backend(), call);
       ASSERT_FALSE(done);
       EXPECT_EQ(done.error().code, ErrorCode::kInvalid);
       EXPECT_EQ(done.error().message, "rank 1 refused Barrier #" + std::to_string(i + 2) +
@@ -184,7 +185,7 @@ TEST(ShmRefusalTest, ManyInARowWaitForTheOthers) {
         continue;
       }
       while (!lines_are_full) std::this_thread::yield();
-      auto done = me.backend().Barrier(call);
+      auto done = Barrier(me.backend(), call);
       ASSERT_FALSE(done);
       std::string n = std::to_string(i);
       EXPECT_EQ(done.error().message, "rank 0 refused Barrier #" + n + ": " + n);
@@ -244,7 +245,7 @@ TEST(ShmRefusalTest, IsReportedThoughTheRefusingRankHasLeft) {
       return;
     }
     while (left == 0 || told < me.rank()) std::this_thread::yield();  // rank 1 is late
-    auto done = me.backend().Barrier(call);
+    auto done = Barrier(me.backend(), call);
     told += 1;
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().message, "rank 2 refused Barrier #1: tensor has no data");
@@ -261,7 +262,7 @@ TEST(ShmRefusalTest, IsReportedThoughAnInformedRankHasLeft) {
       return;
     }
     while (told < me.rank()) std::this_thread::yield();  // one after the other
-    auto done = me.backend().Barrier(call);
+    auto done = Barrier(me.backend(), call);
     EXPECT_FALSE(done);
     if (!done) {
       EXPECT_EQ(done.error().code, ErrorCode::kInvalid);

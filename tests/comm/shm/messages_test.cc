@@ -11,6 +11,7 @@
 
 #include "comm/shm/backend.h"
 #include "tests/comm/async/message_ranks.h"
+#include "tests/comm/backend_calls.h"
 
 namespace rankrun::comm::shm {
 namespace {
@@ -241,10 +242,10 @@ TEST(ShmMessagesTest, ARankInACollectiveReceivesMessages) {
       auto send = (*backend)->StartSend(BlockOf(std::as_const(large)), 1, envelope);
       ASSERT_TRUE(send);
       EXPECT_TRUE((*send)->Wait(kMessageLimit));
-      EXPECT_TRUE((*backend)->Barrier(call));
+      EXPECT_TRUE(Barrier(**backend, call));
     } else {
       std::string got(kLarge, '?');
-      EXPECT_TRUE((*backend)->Barrier(call));
+      EXPECT_TRUE(Barrier(**backend, call));
       auto receive = (*backend)->StartRecv(BlockOf(got), 0, envelope);
       ASSERT_TRUE(receive);
       EXPECT_TRUE((*receive)->Wait(kMessageLimit));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/shm/backend.h"
+#include "tests/comm/backend_calls.h"
 #include "tests/comm/memory_store.h"
 #include "tests/comm/ranks.h"
 
@@ -57,11 +58,11 @@ class ShmRank {
     return Next(operation);
   }
 
-  Result<void> Barrier() { return backend_->Barrier(Next(Operation::Kind::kBarrier)); }
+  Result<void> Barrier() { return comm::Barrier(*backend_, Next(Operation::Kind::kBarrier)); }
   Result<void> Sum(std::vector<float>& data) {
     Reduction sum{.dtype = DType::kFloat32, .op = ReduceOp::kSum};
-    return backend_->AllReduce(reinterpret_cast<std::byte*>(data.data()), data.size(), sum,
-                               Next(Operation::Kind::kAllReduce, DType::kFloat32, data.size()));
+    return comm::AllReduce(*backend_, reinterpret_cast<std::byte*>(data.data()), data.size(), sum,
+                           Next(Operation::Kind::kAllReduce, DType::kFloat32, data.size()));
   }
 
  private:

@@ -23,7 +23,10 @@ std::byte* BytesOf(Int32s& values) { return reinterpret_cast<std::byte*>(values.
 
 Result<void> Relayed(ShmRank& me, Int32s& data, int root, const Relay::Exchange& exchange) {
   Call call = me.Next(Kind::kAllReduce, DType::kInt32, data.size(), root);
-  return me.backend().relay().Run(BytesOf(data), data.size(), kSum, call, exchange);
+  const Block block{BytesOf(data), data.size() * sizeof(int32_t)};
+  return me.backend().relay().Run(
+      {.kind = Kind::kAllReduce, .root = root, .outputs = {&block, 1}, .reduction = kSum}, call,
+      exchange);
 }
 
 // Adds `outside`, the sum of the ranks elsewhere.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/comm/backend_calls.h"
 #include "tests/comm/transport/group.h"
 
 namespace rankrun::comm::stream {
@@ -40,16 +41,16 @@ Result<void> Broadcast(Backend& backend, std::vector<int>& data, int root, uint6
                  .root = root,
                  .count = data.size(),
                  .number = number});
-  return backend.Broadcast({Bytes(data), data.size() * sizeof(int)}, call.call);
+  return Broadcast(backend, {Bytes(data), data.size() * sizeof(int)}, call.call);
 }
 Result<void> AllReduce(Backend& backend, std::vector<int>& data, uint64_t number) {
   TestCall call(
       {.kind = Kind::kAllReduce, .dtype = DType::kInt32, .count = data.size(), .number = number});
-  return backend.AllReduce(Bytes(data), data.size(), {DType::kInt32, ReduceOp::kSum}, call.call);
+  return AllReduce(backend, Bytes(data), data.size(), {DType::kInt32, ReduceOp::kSum}, call.call);
 }
 Result<void> Barrier(Backend& backend, uint64_t number) {
   TestCall call({.kind = Kind::kBarrier, .number = number});
-  return backend.Barrier(call.call);
+  return Barrier(backend, call.call);
 }
 
 std::string InWords(const Result<void>& result) {
@@ -113,7 +114,7 @@ TEST_P(TcpStreamsTest, BothSizesOfALargeBlockAreNamed) {
     std::vector<Block> outputs{{data.data(), 100}, {data.data() + 100, from_one}};
     ConstBlock input{data.data() + (size_t{1} << 20), rank == 0 ? 100 : from_one};
     TestCall call({.kind = Kind::kAllGather, .number = 1});
-    auto ok = backend.AllGather(outputs, input, call.call);
+    auto ok = AllGather(backend, outputs, input, call.call);
     return InWords(ok ? Barrier(backend, 2) : ok);
   });
   EXPECT_THAT(

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/stream/limits.h"
+#include "tests/comm/backend_calls.h"
 #include "tests/comm/stream/message_ranks.h"
 #include "tests/comm/transport/group.h"
 
@@ -270,11 +271,11 @@ void CheckMovesInABarrier(bool sender_is_in_barrier) {
                               : backend.StartRecv({values.data(), kBytes}, 0, kEnvelope);
     TestCall call({.kind = Operation::Kind::kBarrier, .number = 1});
     if (sender_is_in_barrier == (rank == 0)) {
-      EXPECT_TRUE(backend.Barrier(call.call));
+      EXPECT_TRUE(Barrier(backend, call.call));
       EXPECT_TRUE((*transfer)->Test());
     } else {
       EXPECT_TRUE((*transfer)->Wait(seconds(60)));
-      EXPECT_TRUE(backend.Barrier(call.call));
+      EXPECT_TRUE(Barrier(backend, call.call));
     }
     EXPECT_TRUE(values == std::vector<std::byte>(kBytes, std::byte(7)));
   });
@@ -298,8 +299,8 @@ TEST(TcpMessagesTest, AMessageAndCollectivesWithDataPassEachOther) {
                      .dtype = DType::kInt32,
                      .count = sums.size(),
                      .number = number});
-      EXPECT_TRUE(backend.AllReduce(transport::Bytes(sums), sums.size(),
-                                    {DType::kInt32, ReduceOp::kSum}, call.call));
+      EXPECT_TRUE(AllReduce(backend, transport::Bytes(sums), sums.size(),
+                            {DType::kInt32, ReduceOp::kSum}, call.call));
     }
     EXPECT_TRUE(sums == std::vector<int>(sums.size(), 32));
     EXPECT_TRUE((*transfer)->Wait(seconds(60)));

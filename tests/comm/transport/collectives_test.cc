@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/comm/backend_calls.h"
 #include "tests/comm/transport/group.h"
 
 namespace rankrun::comm::transport {
@@ -76,7 +77,7 @@ struct TransportCollectivesTest : testing::TestWithParam<std::tuple<const char*,
     DType dtype = DTypeOf<T>::kValue;
     auto values = InputOf<T>(rank, count);
     TestCall call(Next(rank, {.kind = Kind::kAllReduce, .dtype = dtype, .op = op, .count = count}));
-    ExpectOk(backend.AllReduce(Bytes(values), count, {dtype, op}, call.call), call.operation);
+    ExpectOk(AllReduce(backend, Bytes(values), count, {dtype, op}, call.call), call.operation);
     EXPECT_EQ(values, Reduced<T>(op, ranks(), count)) << Describe(call.operation);
   }
 
@@ -87,8 +88,9 @@ struct TransportCollectivesTest : testing::TestWithParam<std::tuple<const char*,
     std::vector<T> output(count, T{77});
     TestCall call(Next(
         rank, {.kind = Kind::kReduce, .dtype = dtype, .op = op, .root = root, .count = count}));
-    ExpectOk(backend.Reduce(Bytes(output), ConstBlockOf(input).data, count, {dtype, op}, call.call),
-             call.operation);
+    ExpectOk(
+        Reduce(backend, Bytes(output), ConstBlockOf(input).data, count, {dtype, op}, call.call),
+        call.operation);
     EXPECT_EQ(input, InputOf<T>(rank, count));
     EXPECT_EQ(output, rank == root ? Reduced<T>(op, ranks(), count) : std::vector<T>(count, T{77}));
   }
@@ -106,7 +108,7 @@ struct TransportCollectivesTest : testing::TestWithParam<std::tuple<const char*,
     std::vector<T> output(count + static_cast<size_t>(rank));
     TestCall call(
         Next(rank, {.kind = Kind::kReduceScatter, .dtype = dtype, .op = op, .count = count}));
-    ExpectOk(backend.ReduceScatter(BlockOf(output), inputs, {dtype, op}, call.call),
+    ExpectOk(ReduceScatter(backend, BlockOf(output), inputs, {dtype, op}, call.call),
              call.operation);
     EXPECT_EQ(output, Reduced<T>(op, ranks(), output.size())) << Describe(call.operation);
     for (int i = 0; i < ranks(); ++i) {
@@ -146,8 +148,8 @@ struct TransportCollectivesTest : testing::TestWithParam<std::tuple<const char*,
                                 .count = input.size()}));
       auto outputs = BlocksOf(room);
       if (root >= 0 && root != rank) outputs.clear();
-      ExpectOk(root < 0 ? backend.AllGather(outputs, ConstBlockOf(input), call.call)
-                        : backend.Gather(outputs, ConstBlockOf(input), call.call),
+      ExpectOk(root < 0 ? AllGather(backend, outputs, ConstBlockOf(input), call.call)
+                        : Gather(backend, outputs, ConstBlockOf(input), call.call),
                call.operation);
       for (int r = 0; !outputs.empty() && r < ranks(); ++r) {
         EXPECT_EQ(room[static_cast<size_t>(r)], InputOf<int>(r, Uneven(count, r, 0)));
@@ -163,7 +165,7 @@ struct TransportCollectivesTest : testing::TestWithParam<std::tuple<const char*,
       if (root != rank) inputs.clear();
       std::vector<int> output(Uneven(count, root, rank));
       TestCall call(Next(rank, {.kind = Kind::kScatter, .dtype = DType::kInt32, .root = root}));
-      ExpectOk(backend.Scatter(BlockOf(output), inputs, call.call), call.operation);
+      ExpectOk(Scatter(backend, BlockOf(output), inputs, call.call), call.operation);
       EXPECT_EQ(output, InputOf<int>(root, output.size()));
     }
   }
@@ -173,7 +175,7 @@ struct TransportCollectivesTest : testing::TestWithParam<std::tuple<const char*,
     for (auto& values : sent) values = InputOf<int>(rank, values.size());
     auto room = Room([&](int r) { return Uneven(count, r, rank); });
     TestCall call(Next(rank, {.kind = Kind::kAllToAll, .dtype = DType::kInt32}));
-    ExpectOk(backend.AllToAll(BlocksOf(room), ConstBlocksOf(sent), call.call), call.operation);
+    ExpectOk(AllToAll(backend, BlocksOf(room), ConstBlocksOf(sent), call.call), call.operation);
     for (int r = 0; r < ranks(); ++r) {
       EXPECT_EQ(room[static_cast<size_t>(r)], InputOf<int>(r, Uneven(count, r, rank)));
     }
@@ -201,8 +203,8 @@ TEST_P(TransportCollectivesTest, TheSumIsDividedOnceAtTheEnd) {
   Group().Run([&](Backend& backend, int rank) {
     std::vector<double> values(100, rank + 1);
     TestCall call(Next(rank, {.kind = Kind::kAllReduce, .dtype = DType::kFloat64, .count = 100}));
-    ExpectOk(backend.AllReduce(Bytes(values), 100, {DType::kFloat64, ReduceOp::kSum, ranks()},
-                               call.call),
+    ExpectOk(AllReduce(backend, Bytes(values), 100, {DType::kFloat64, ReduceOp::kSum, ranks()},
+                       call.call),
              call.operation);
     EXPECT_THAT(values, testing::Each((ranks() + 1) / 2.0));
   });
@@ -216,8 +218,8 @@ TEST_P(TransportCollectivesTest, AllReduceHasTheSameBitsOnAllRanks) {
       values[i] = std::sin(static_cast<float>(i) + static_cast<float>(rank));
     }
     TestCall call(Next(rank, {.kind = Kind::kAllReduce, .count = values.size()}));
-    ExpectOk(backend.AllReduce(Bytes(values), values.size(), {DType::kFloat32, ReduceOp::kSum},
-                               call.call),
+    ExpectOk(AllReduce(backend, Bytes(values), values.size(), {DType::kFloat32, ReduceOp::kSum},
+                       call.call),
              call.operation);
     results[static_cast<size_t>(rank)] = values;
   });
@@ -252,7 +254,7 @@ TEST_P(TransportCollectivesTest, BroadcastCopiesTheRootToAll) {
       for (size_t count : Counts()) {
         auto values = InputOf<double>(rank, count);
         TestCall call(Next(rank, {.kind = Kind::kBroadcast, .root = root, .count = count}));
-        ExpectOk(backend.Broadcast(BlockOf(values), call.call), call.operation);
+        ExpectOk(Broadcast(backend, BlockOf(values), call.call), call.operation);
         EXPECT_EQ(values, InputOf<double>(root, count)) << "from rank " << root;
       }
     }
@@ -275,7 +277,7 @@ TEST_P(TransportCollectivesTest, NobodyLeavesABarrierBeforeAllHaveEntered) {
     for (int round = 1; round <= 20; ++round) {
       entered += 1;
       TestCall call(Next(rank, {.kind = Kind::kBarrier}));
-      ExpectOk(backend.Barrier(call.call), call.operation);
+      ExpectOk(Barrier(backend, call.call), call.operation);
       EXPECT_GE(entered, round * ranks());
     }
   });

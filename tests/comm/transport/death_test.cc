@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "store/clients/tcp_store.h"
+#include "tests/comm/backend_calls.h"
 #include "tests/comm/ranks.h"
 #include "tests/comm/transport/group.h"
 
@@ -41,24 +42,24 @@ Result<void> Do(Backend& backend, int rank, Kind kind, uint64_t number) {
   Reduction sum{DType::kFloat32, ReduceOp::kSum};
   switch (kind) {
     case Kind::kAllReduce:
-      return backend.AllReduce(Bytes(large), kCount, sum, call.call);
+      return AllReduce(backend, Bytes(large), kCount, sum, call.call);
     case Kind::kReduce:
-      return backend.Reduce(Bytes(large), Bytes(other), kCount, sum, call.call);
+      return Reduce(backend, Bytes(large), Bytes(other), kCount, sum, call.call);
     case Kind::kBroadcast:
-      return backend.Broadcast(BlockOf(large), call.call);
+      return Broadcast(backend, BlockOf(large), call.call);
     case Kind::kAllGather:
-      return backend.AllGather(outputs, inputs[0], call.call);
+      return AllGather(backend, outputs, inputs[0], call.call);
     case Kind::kGather:
-      return backend.Gather(rank == root ? outputs : std::vector<Block>(), inputs[0], call.call);
+      return Gather(backend, rank == root ? outputs : std::vector<Block>(), inputs[0], call.call);
     case Kind::kScatter:
-      return backend.Scatter(outputs[0], rank == root ? inputs : std::vector<ConstBlock>(),
-                             call.call);
+      return Scatter(backend, outputs[0], rank == root ? inputs : std::vector<ConstBlock>(),
+                     call.call);
     case Kind::kReduceScatter:
-      return backend.ReduceScatter(outputs[0], inputs, sum, call.call);
+      return ReduceScatter(backend, outputs[0], inputs, sum, call.call);
     case Kind::kAllToAll:
-      return backend.AllToAll(outputs, inputs, call.call);
+      return AllToAll(backend, outputs, inputs, call.call);
     default:
-      return backend.Barrier(call.call);
+      return Barrier(backend, call.call);
   }
 }
 
@@ -146,7 +147,7 @@ struct TransportPairDeathTest : testing::TestWithParam<const char*> {
                      .root = 0,
                      .count = large.size(),
                      .number = number});
-      auto result = backend.Broadcast(BlockOf(large), call.call);
+      auto result = comm::Broadcast(backend, BlockOf(large), call.call);
       if (!result) return result.error().message;
       if (rank == 0 && number == 3) (void)store.Set("under way", "");
     }
@@ -184,7 +185,7 @@ TEST_P(TransportPairDeathTest, ADeathIsNoticedWhileALivingRankIsAwaited) {
     std::vector<float> data(4);
     TestCall call(
         {.kind = Kind::kBroadcast, .dtype = DType::kFloat32, .root = 1, .count = 4, .number = 1});
-    auto result = (*backend)->Broadcast(BlockOf(data), call.call);
+    auto result = comm::Broadcast(**backend, BlockOf(data), call.call);
     (void)(*own)->Set("told", "");
     return result ? "no error" : result.error().message;
   };

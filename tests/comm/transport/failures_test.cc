@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status/status_page.h"
+#include "tests/comm/backend_calls.h"
 #include "tests/comm/transport/group.h"
 
 namespace rankrun::comm::transport {
@@ -57,12 +58,13 @@ struct TransportFailuresTest : testing::TestWithParam<const char*> {
     TestCall call(
         {.kind = Kind::kAllReduce, .dtype = DType::kFloat32, .count = count, .number = number},
         timeout);
-    return backend.AllReduce(Bytes(values), count, {DType::kFloat32, ReduceOp::kSum}, call.call);
+    return comm::AllReduce(backend, Bytes(values), count, {DType::kFloat32, ReduceOp::kSum},
+                           call.call);
   }
   static Result<void> Barrier(Backend& backend, uint64_t number,
                               milliseconds timeout = seconds(60)) {
     TestCall call({.kind = Kind::kBarrier, .number = number}, timeout);
-    return backend.Barrier(call.call);
+    return comm::Barrier(backend, call.call);
   }
 };
 
@@ -111,8 +113,8 @@ TEST_P(TransportFailuresTest, ACallWithoutMemoryReportsIt) {
                    .count = count,
                    .number = 1});
     // tcp needs no memory to reduce in place.
-    return is_tcp() ? backend.Reduce(&none, &none, count, sum, call.call)
-                    : backend.AllReduce(&none, count, sum, call.call);
+    return is_tcp() ? comm::Reduce(backend, &none, &none, count, sum, call.call)
+                    : comm::AllReduce(backend, &none, count, sum, call.call);
   });
   if (is_tcp()) {  // a rank that needs no memory gets the error of the other
     EXPECT_THAT(told.messages,
@@ -148,7 +150,7 @@ TEST_P(TransportFailuresTest, DifferingBlocksAreAMismatch) {
       outputs.push_back({Bytes(output) + r * 36, r == 1 && rank == 1 ? 40U : 36U});
     }
     TestCall call({.kind = Kind::kAllGather, .dtype = DType::kInt32, .number = 4});
-    auto ok = backend.AllGather(outputs, ConstBlockOf(input), call.call);
+    auto ok = comm::AllGather(backend, outputs, ConstBlockOf(input), call.call);
     // tcp compares no sizes before data moves, and rank 1 gets all that it
     // expects.
     return ok && is_tcp() && rank == 1 ? Barrier(backend, 5) : ok;

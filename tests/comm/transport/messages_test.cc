@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/comm/backend_calls.h"
 #include "tests/comm/transport/group.h"
 
 namespace rankrun::comm::transport {
@@ -273,7 +274,7 @@ TEST_P(TransportMessagesTest, MessagesAndCollectivesPassEachOther) {
     auto transfer = rank == 0 ? Send(backend, values, 1) : Recv(backend, values, 0);
     for (uint64_t i = 1; i <= 20; ++i) {
       TestCall call({.kind = Operation::Kind::kBarrier, .number = i});
-      EXPECT_TRUE(backend.Barrier(call.call));
+      EXPECT_TRUE(Barrier(backend, call.call));
     }
     ExpectOver(transfer);
     EXPECT_EQ(values, Counting(0, values.size()));
@@ -316,7 +317,7 @@ TEST_P(TransportMessagesTest, ACollectiveThatTimesOutCancelsTransfers) {
     std::vector<int> never(10);
     auto pending = Recv(backend, never, 1);
     TestCall call({.kind = Operation::Kind::kBarrier, .number = 1}, milliseconds(50));
-    auto barrier = backend.Barrier(call.call);
+    auto barrier = Barrier(backend, call.call);
     auto later = Recv(backend, never, 1);
     timed_out.Pass();
     ASSERT_FALSE(barrier);
