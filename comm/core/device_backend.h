@@ -29,6 +29,10 @@ struct DeviceCall {
   int device = 0;
   void* stream = nullptr;               // of the device, in whose order the call runs
   std::chrono::milliseconds timeout{};  // for connecting, and for other ranks to connect
+
+  Collective data() const {
+    return {.kind = operation.kind, .root = operation.root, .outputs = outputs, .inputs = inputs};
+  }
 };
 
 // Collective or message that a device carries out.

@@ -70,7 +70,8 @@ std::string Describe(const Operation& operation) {
   std::string text = NameOf(operation);
   if (operation.number > 0) text += " #" + std::to_string(operation.number);
   const char* place = operation.device == DeviceType::kCuda ? " on cuda" : "";
-  if (operation.kind == Kind::kBarrier) return text + place;
+  const char* carrier = operation.by_backend ? " by the backend itself" : "";
+  if (operation.kind == Kind::kBarrier) return text + place + carrier;
   text += " (" + DataOf(operation) + place;
   if (Reduces(operation.kind)) text += std::string(", ") + NameOfReduceOp(operation.op);
   if (operation.layout != 0) text += ", uneven as " + std::to_string(operation.layout % 1'000'000);
@@ -92,6 +93,8 @@ uint64_t Fingerprint(const Operation& operation) {
   uint64_t shape =
       static_cast<uint64_t>(operation.kind) | static_cast<uint64_t>(operation.dtype) << 8 |
       static_cast<uint64_t>(operation.op) << 16 | static_cast<uint64_t>(operation.device) << 24 |
+      static_cast<uint64_t>(operation.part_of) << 26 |
+      static_cast<uint64_t>(operation.by_backend) << 31 |
       static_cast<uint64_t>(static_cast<uint32_t>(operation.root)) << 32;
   uint64_t count = MayBeUneven(operation.kind) ? 0 : operation.count;
   // A layout is a hash itself, so it needs no round of its own.

@@ -41,12 +41,14 @@ struct Operation {
   DType dtype = DType::kUInt8;
   ReduceOp::Kind op = ReduceOp::kSum;    // of reductions
   DeviceType device = DeviceType::kCpu;  // that has the tensors
-  int32_t root = kNoRoot;                // group rank; Send and Recv: of the peer
-  int32_t global_root = kNoRoot;         // global rank of `root`, for texts; may be kNoRoot
-  uint64_t count = 0;                    // elements of this rank's part
-  uint64_t number = 0;                   // number within the group, from 1
-  uint64_t layout = 0;                   // hash of uneven block sizes, which must agree; 0: even
-  uint64_t tag = 0;                      // of Send and Recv
+  bool by_backend = false;               // an outside backend carries it out itself
+  ProgramCall part_of = ProgramCall::kNone;
+  int32_t root = kNoRoot;         // group rank; Send and Recv: of the peer
+  int32_t global_root = kNoRoot;  // global rank of `root`, for texts; may be kNoRoot
+  uint64_t count = 0;             // elements of this rank's part
+  uint64_t number = 0;            // number within the group, from 1
+  uint64_t layout = 0;            // hash of uneven block sizes, which must agree; 0: even
+  uint64_t tag = 0;               // of Send and Recv
 
   bool is_of_objects() const { return tag >= kObjectTags && tag < kDeviceTags; }
 };

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "comm/core/device_backend.h"
+#include "comm/core/collective.h"
 
 namespace rankrun::comm {
 
@@ -15,6 +15,6 @@ struct Transfers {
 
 // Returns the transfers of an AllGather, Gather, Scatter or AllToAll on group rank
 // `rank` of `world_size`. Pure.
-Transfers TransfersOf(const DeviceCall& call, int rank, int world_size);
+Transfers TransfersOf(const Collective& collective, int rank, int world_size);
 
 }  // namespace rankrun::comm

@@ -15,37 +15,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Maximum time that a rank waits after its time-out for the other ranks to
-// report theirs; also at most a quarter of the time-out. Ranks enter an
-// operation, and so time out, at slightly different times.
-constexpr milliseconds kReportsGrace{1000};
-
-// Time that a rank with a lost connection waits for another rank's first
-// failure. A rank that timed out closes its connections shortly before it can
-// publish that.
-constexpr milliseconds kFirstFailurePatience{20};
-
-// Time-out for connecting to the store and for each reply, because the store
-// itself may be stuck. A dead store fails at once.
-constexpr milliseconds kStorePatience{1000};
-
-// Returns whether the first failure adds anything to this rank's own error:
-// neither text contains the other. Time-outs are compared with their operation,
-// because all time-outs have the same text.
-bool AddsInformation(const std::string& first, const std::string& own_operation, const Error& own) {
-  std::string all = own_operation + ": " + own.message;
-  const std::string& words = own.code == ErrorCode::kTimeout ? all : own.message;
-  return all.find(first) == std::string::npos && first.find(words) == std::string::npos;
-}
-
-// Names the rank that serves a store without an answer: it is stopped, and the
-// cause, while the rank that was waited for may be sound.
-std::string SilentServer(const GroupIdentity& identity) {
-  if (!identity.store_rank || *identity.store_rank == identity.global_rank) return "";
-  return "; no answer from " + RanksInWords({*identity.store_rank}) +
-         ", which serves the store, in " + FormatSeconds(kStorePatience);
-}
-
 void EndBackends(Backend& backend, Devices* devices, const std::string& reason) {
   backend.Abort(reason);
   if (devices != nullptr) devices->Abort();

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "comm/core/current_stream.h"
-#include "comm/core/transfers.h"
+#include "comm/core/pair_sizes.h"
 #include "comm/group/group.h"
 #include "comm/group/group_run.h"
 
@@ -11,63 +11,6 @@
 // the backend for CPU memory, which also notices that a rank is missing or has died.
 namespace rankrun::comm {
 namespace {
-
-// Numbers of bytes that go from a rank to another one and back.
-struct Sizes {
-  uint64_t sent;
-  uint64_t wanted;
-};
-
-// Returns the sizes between this rank and each rank. Empty if the operation's
-// fingerprint has them.
-std::vector<Sizes> SizesOf(const DeviceCall& call, int rank, int world_size) {
-  std::vector<Sizes> sizes;
-  if (!MayBeUneven(call.operation.kind)) return sizes;
-  Transfers all = TransfersOf(call, rank, world_size);
-  for (size_t r = 0; r < all.sends.size(); ++r) {
-    sizes.push_back({.sent = all.sends[r].bytes, .wanted = all.receives[r].bytes});
-  }
-  return sizes;
-}
-
-template <typename BlockType, typename Byte>
-std::vector<BlockType> OnePerRank(std::vector<Sizes>& sizes) {
-  std::vector<BlockType> blocks;
-  for (Sizes& each : sizes) blocks.push_back({reinterpret_cast<Byte*>(&each), sizeof each});
-  return blocks;
-}
-
-Error OtherSizes(const Operation& operation, int sender, uint64_t sent, int receiver,
-                 uint64_t wanted) {
-  size_t element = SizeOf(operation.dtype);
-  return {ErrorCode::kMismatch, "rank " + std::to_string(sender) + " sends " +
-                                    std::to_string(sent / element) + " elements, and rank " +
-                                    std::to_string(receiver) + " has room for " +
-                                    std::to_string(wanted / element)};
-}
-
-// Compares the call with those of all ranks; its sizes with those of the ranks at the
-// other end, so that both find a difference.
-Result<void> Compare(Backend& backend, const Call& call, std::vector<Sizes>& mine,
-                     const GroupIdentity& identity) {
-  if (mine.empty()) return backend.Barrier(call);
-  std::vector<Sizes> theirs(mine.size());
-  auto inputs = OnePerRank<ConstBlock, const std::byte>(mine);
-  auto outputs = OnePerRank<Block, std::byte>(theirs);
-  if (auto ok = backend.AllToAll(outputs, inputs, call); !ok) return ok;
-  for (size_t r = 0; r < theirs.size(); ++r) {
-    int other = identity.global_ranks[r];
-    if (theirs[r].sent != mine[r].wanted) {
-      return OtherSizes(call.operation, other, theirs[r].sent, identity.global_rank,
-                        mine[r].wanted);
-    }
-    if (theirs[r].wanted != mine[r].sent) {
-      return OtherSizes(call.operation, identity.global_rank, mine[r].sent, other,
-                        theirs[r].wanted);
-    }
-  }
-  return {};
-}
 
 Error NoDevices(int device, const std::string& backend) {
   return {ErrorCode::kInvalid, "the call is for cuda:" + std::to_string(device) +
@@ -208,12 +151,14 @@ Result<std::shared_ptr<WorkState>> Group::BeginOnDevice(const Messages::Message&
 // Starts the comparison; the returned state ends with it.
 Result<std::shared_ptr<WorkState>> Group::CompareDeviceCall(const DeviceCall& call) {
   auto state = std::make_shared<WorkState>();
-  auto pushed =
-      queue_.Push([this, state, operation = call.operation, timeout = call.timeout,
-                   stack = CallStack::IfShown(),
-                   sizes = SizesOf(call, identity_.group_rank, identity_.world_size())]() mutable {
+  auto pushed = queue_.Push(
+      [this, state, operation = call.operation, timeout = call.timeout,
+       stack = CallStack::IfShown(),
+       sizes = SizesOf(call.data(), identity_.group_rank, identity_.world_size())]() mutable {
         auto body = [&](Backend& backend, const Call& compared) -> Result<void> {
-          auto ok = Compare(backend, compared, sizes, identity_);
+          auto ok = CompareCalls(
+              operation, std::move(sizes), identity_.group_rank, identity_.global_ranks,
+              [&](const Collective& collective) { return backend.Run(collective, compared); });
           if (ok || ok.error().code != ErrorCode::kInvalid) return ok;
           // Another rank has refused the call, which this one may have enqueued.
           return Error{ErrorCode::kSystem, ok.error().message};

@@ -206,7 +206,7 @@ class Launcher {
 
   // Gather, Scatter and AllToAll: messages between pairs of ranks.
   Result<void> Exchange() {
-    Transfers all = TransfersOf(call_, place_.rank, place_.world_size);
+    Transfers all = TransfersOf(call_.data(), place_.rank, place_.world_size);
     auto own = static_cast<size_t>(place_.rank);
     auto ok = Copy(all.receives[own].data, all.sends[own].data, all.sends[own].bytes);
     if (!ok) return ok;

@@ -6,6 +6,9 @@
 #include <new>
 #include <utility>
 
+#include "base/clock.h"
+#include "comm/core/pair_sizes.h"
+
 namespace rankrun::comm::stream {
 namespace {
 
@@ -38,17 +41,21 @@ StreamBackend::Streams::Streams(std::vector<PeerConnections> peers) {
 }
 
 StreamBackend::StreamBackend(const BackendConfig& config, std::vector<PeerConnections> peers,
-                             int ranks_here)
+                             int ranks_here, std::unique_ptr<OwnCollectives> own)
     : StreamBackend(config, ranks_here > Processors() ? kCrowdedPatience : kEagerPatience,
                     Streams(std::move(peers)), std::move(own)) {}
 
-StreamBackend::StreamBackend(const BackendConfig& config, const Patience& patience, Streams streams)
+StreamBackend::StreamBackend(const BackendConfig& config, const Patience& patience, Streams streams,
+                             std::unique_ptr<OwnCollectives> own)
     : ScheduleBackend(config.group_rank, config.world_size(), config.algorithms),
       checks_all_calls_(config.checks_all_calls),
       patience_(patience),
       control_(config, std::move(streams.control), messages_),
       messages_(config, control_, patience_),
-      exchange_(config, std::move(streams.data), control_, patience_) {}
+      exchange_(config, std::move(streams.data), control_, patience_),
+      global_ranks_(config.global_ranks),
+      deaths_(config.deaths),
+      own_(std::move(own)) {}
 
 StreamBackend::~StreamBackend() {
   messages_.Stop({ErrorCode::kCancelled, "the process group is destroyed"});
@@ -87,6 +94,35 @@ Result<void> StreamBackend::Execute(const Call& call, const Schedule& schedule,
   }
 }
 
+Result<void> StreamBackend::RunOwn(const Collective& collective, const Call& call) {
+  Operation operation = call.operation;
+  operation.by_backend = true;  // so that ranks that decide otherwise find a difference
+  const Call compared{.operation = operation, .timeout = call.timeout};
+  auto same = comm::CompareCalls(
+      operation, SizesOf(collective, rank(), ranks()), rank(), global_ranks_,
+      [&](const Collective& without_data) { return ScheduleBackend::Run(without_data, compared); });
+  if (!same) return Ended(call, same);
+  const TimePoint began = MonotonicClock().Now();
+  std::optional<Error> end;
+  auto is_cancelled = [&] {
+    if (!end) end = FindFailureIn(call.operation.number, began);
+    if (!end && deaths_.has_death()) end = deaths_.ErrorSince(began);
+    if (!end && MonotonicClock().Now() >= exchange_.deadline()) {
+      end = Error{ErrorCode::kTimeout, "timed out after " + std::to_string(call.timeout.count()) +
+                                           " ms in a collective of the backend's own"};
+    }
+    return end.has_value();
+  };
+  Result<void> ran = [&]() -> Result<void> {
+    MutexLock lock(own_mutex_);
+    if (own_ended_) return Error{ErrorCode::kCancelled, "the group has ended"};
+    return own_->Run(collective, call, is_cancelled);
+  }();
+  if (ran) return {};
+  if (is_cancelled()) return Ended(call, *std::move(end));
+  return EndedHere(call, std::move(ran).error());
+}
+
 std::optional<Error> StreamBackend::FindFailureIn(uint64_t call, TimePoint since) {
   control_.TryMove();
   if (!control_.alarmed()) return std::nullopt;
@@ -107,10 +143,12 @@ Result<void> StreamBackend::Ended(const Call& call, Result<void> result) {
   if (result) return result;
   const Error& why = result.error();
   bool is_own = why.code == ErrorCode::kTimeout || why.code == ErrorCode::kExhausted;
-  if (!is_own) {
-    End(why, why);
-    return result;
-  }
+  if (is_own) return EndedHere(call, why);
+  End(why, why);
+  return result;
+}
+
+Error StreamBackend::EndedHere(const Call& call, Error why) {
   // Errors of messages and of other ranks name the call that failed.
   Error named = Error(why).In(Describe(call.operation));
   End(named, {ErrorCode::kPeerLost, control_.NameOf(rank()) + ": " + named.message});
@@ -145,6 +183,8 @@ void StreamBackend::End(const Error& why, const Error& for_others) {
     control_.Close();
   }
   exchange_.Close();
+  MutexLock lock(own_mutex_);
+  own_ended_ = true;
 }
 
 int CountRanksHere(const BackendConfig& config) {

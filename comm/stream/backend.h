@@ -11,6 +11,7 @@
 #include "comm/stream/control.h"
 #include "comm/stream/exchange.h"
 #include "comm/stream/messages.h"
+#include "comm/stream/own_collectives.h"
 #include "comm/stream/patience.h"
 
 namespace rankrun::comm::stream {
@@ -21,10 +22,15 @@ class StreamBackend final : public ScheduleBackend {
  public:
   // `peers`: by group rank; that of this rank is empty. Each peer has the same
   // number of data connections, at least one. `ranks_here`: ranks of the group
-  // on this host, with this one.
-  StreamBackend(const BackendConfig& config, std::vector<PeerConnections> peers, int ranks_here);
+  // on this host, with this one. `own`: asked before the schedules; may be null.
+  StreamBackend(const BackendConfig& config, std::vector<PeerConnections> peers, int ranks_here,
+                std::unique_ptr<OwnCollectives> own = nullptr);
   ~StreamBackend() override;
 
+  Result<void> Run(const Collective& collective, const Call& call) override {
+    if (own_ != nullptr && own_->Takes(collective, call)) return RunOwn(collective, call);
+    return ScheduleBackend::Run(collective, call);
+  }
   Result<void> Conclude(const Call& call) override;
   bool Refuse(const Call& call, const std::string& reason) override;
   // Also answers peers.
@@ -65,13 +71,18 @@ class StreamBackend final : public ScheduleBackend {
     std::vector<std::unique_ptr<Connection>> control;
     std::vector<std::vector<Stream>> data;
   };
-  StreamBackend(const BackendConfig& config, const Patience& patience, Streams streams);
+  StreamBackend(const BackendConfig& config, const Patience& patience, Streams streams,
+                std::unique_ptr<OwnCollectives> own);
 
   Result<void> RunSchedule(const Call& call, const Schedule& schedule, const Blocks& blocks,
                            bool may_be_uneven) override;
   Result<void> Execute(const Call& call, const Schedule& schedule, const Blocks& blocks);
+  // Runs a collective of the backend's own once the calls of all ranks are compared.
+  Result<void> RunOwn(const Collective& collective, const Call& call);
   // Returns the result of a collective; an error ends the group.
   Result<void> Ended(const Call& call, Result<void> result);
+  // The same for an error that has begun on this rank.
+  Error EndedHere(const Call& call, Error why);
   // Ends the group with `why`; its peers get `for_others`.
   void End(const Error& why, const Error& for_others);
 
@@ -81,6 +92,11 @@ class StreamBackend final : public ScheduleBackend {
   Messages messages_;
   StreamExchange exchange_;
   Executor executor_{exchange_};
+  const std::vector<int> global_ranks_;
+  const DeathWatch deaths_;
+  const std::unique_ptr<OwnCollectives> own_;
+  Mutex own_mutex_;  // held while own_ touches blocks
+  bool own_ended_ GUARDED_BY(own_mutex_) = false;
 };
 
 // Returns the number of ranks on this host, with this one, by the hosts in `config`.

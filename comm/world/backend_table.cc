@@ -121,7 +121,7 @@ Result<void> Register(const Description& backend) {
 
 Result<void> AddBackend(const rankrun_backend& backend) {
   if (auto ok = CheckOutsideBackend(backend); !ok) return ok;
-  return Register(backend);
+  return Register(Complete(backend));
 }
 
 Result<void> AddBackend(const rankrun_device_backend& backend) {

@@ -2,8 +2,10 @@
 
 #include <sys/epoll.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstring>
 #include <span>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "comm/group/store_barrier.h"
 #include "comm/stores/store_handle.h"
 #include "comm/stream/backend.h"
+#include "comm/world/outside_collectives.h"
 #include "comm/world/outside_description.h"
 
 namespace rankrun::comm {
@@ -29,19 +32,21 @@ constexpr milliseconds kLookForRefusalEvery{20};
 
 TimePoint Now() { return std::chrono::steady_clock::now(); }
 
+using Description = std::shared_ptr<const rankrun_backend>;
+
 class OutsideConnection final : public stream::Connection {
  public:
-  OutsideConnection(const rankrun_backend& backend, const rankrun_connection& connection)
-      : backend_(backend), connection_(connection) {}
-  ~OutsideConnection() override { backend_.close(connection_.state); }
+  OutsideConnection(Description backend, const rankrun_connection& connection)
+      : backend_(std::move(backend)), connection_(connection) {}
+  ~OutsideConnection() override { backend_->close(connection_.state); }
 
   int fd() const override { return connection_.fd; }
   ssize_t Send(std::span<const iovec> parts) override {
-    ssize_t moved = Moved(backend_.send, parts);
+    ssize_t moved = Moved(backend_->send, parts);
     return moved == 0 ? -EPROTO : moved;
   }
-  ssize_t Receive(std::span<const iovec> parts) override { return Moved(backend_.receive, parts); }
-  void ShutDown() override { backend_.shut_down(connection_.state); }
+  ssize_t Receive(std::span<const iovec> parts) override { return Moved(backend_->receive, parts); }
+  void ShutDown() override { backend_->shut_down(connection_.state); }
 
  private:
   template <typename Function>
@@ -56,7 +61,7 @@ class OutsideConnection final : public stream::Connection {
     return moved > static_cast<ssize_t>(most) ? -EPROTO : moved;
   }
 
-  const rankrun_backend& backend_;
+  const Description backend_;
   const rankrun_connection connection_;
 };
 
@@ -107,12 +112,6 @@ class GroupToConnect {
   bool is_cancelled_ = false;
 };
 
-ErrorCode CodeOf(rankrun_status status) {
-  if (status == RANKRUN_TIMEOUT) return ErrorCode::kTimeout;
-  if (status == RANKRUN_NETWORK) return ErrorCode::kPeerLost;
-  return ErrorCode::kSystem;
-}
-
 // Fails unless the library can use the connections.
 Result<void> CheckConnections(std::span<const rankrun_connection> connections,
                               const BackendConfig& config) {
@@ -138,7 +137,7 @@ Result<void> CheckConnections(std::span<const rankrun_connection> connections,
   return {};
 }
 
-std::vector<stream::PeerConnections> PeersOf(const rankrun_backend& backend,
+std::vector<stream::PeerConnections> PeersOf(const Description& backend,
                                              std::span<const rankrun_connection> connections,
                                              const BackendConfig& config) {
   std::vector<stream::PeerConnections> peers(config.global_ranks.size());
@@ -151,39 +150,47 @@ std::vector<stream::PeerConnections> PeersOf(const rankrun_backend& backend,
   return peers;
 }
 
-Result<std::vector<stream::PeerConnections>> Connect(const rankrun_backend& backend,
+Result<std::vector<stream::PeerConnections>> Connect(const Description& backend,
                                                      const BackendConfig& config,
-                                                     StoreBarrier& barrier) {
+                                                     const GroupToConnect& group) {
   std::vector<rankrun_connection> connections(kPerPeer * config.global_ranks.size(),
                                               {.state = nullptr, .fd = -1, .reserved = 0});
-  std::array<char, 1024> reason{};
-  GroupToConnect group(config, barrier);
-  rankrun_status status = backend.connect(backend.context, group.group(), connections.data(),
-                                          reason.data(), reason.size());
-  reason.back() = '\0';
-  if (status != RANKRUN_OK) {
-    return Error{CodeOf(status), reason[0] != '\0' ? reason.data() : "the backend gives no reason"};
+  auto ok = Ask(backend->connect, backend->context, group.group(), connections.data());
+  if (!ok) return NoRefusal(std::move(ok).error());
+  ok = CheckConnections(connections, config);
+  if (ok) return PeersOf(backend, connections, config);
+  for (const rankrun_connection& connection : connections) {
+    if (connection.state != nullptr) backend->close(connection.state);
   }
-  if (auto ok = CheckConnections(connections, config); !ok) {
-    for (const rankrun_connection& connection : connections) {
-      if (connection.state != nullptr) backend.close(connection.state);
-    }
-    return std::move(ok).error();
-  }
-  return PeersOf(backend, connections, config);
+  return std::move(ok).error();
 }
 
 }  // namespace
 
+rankrun_backend Complete(const rankrun_backend& backend) {
+  rankrun_backend complete{};
+  std::memcpy(&complete, &backend, std::min<size_t>(backend.size, sizeof complete));
+  complete.size = sizeof complete;
+  return complete;
+}
+
 Result<void> CheckOutsideBackend(const rankrun_backend& backend) {
-  if (auto ok = CheckDescription(backend, RANKRUN_BACKEND_VERSION, "rankrun_backend"); !ok) {
-    return ok;
-  }
-  return CheckFunctions({{"connect", backend.connect != nullptr},
-                         {"send", backend.send != nullptr},
-                         {"receive", backend.receive != nullptr},
-                         {"shut_down", backend.shut_down != nullptr},
-                         {"close", backend.close != nullptr}});
+  auto ok = CheckDescription(backend, RANKRUN_BACKEND_VERSION, "rankrun_backend",
+                             offsetof(rankrun_backend, open_group));
+  if (!ok) return ok;
+  const rankrun_backend complete = Complete(backend);
+  ok = CheckFunctions({{"connect", complete.connect != nullptr},
+                       {"send", complete.send != nullptr},
+                       {"receive", complete.receive != nullptr},
+                       {"shut_down", complete.shut_down != nullptr},
+                       {"close", complete.close != nullptr}});
+  bool has_own = complete.open_group != nullptr || complete.takes != nullptr ||
+                 complete.run != nullptr || complete.close_group != nullptr;
+  if (!ok || !has_own) return ok;
+  return CheckFunctions({{"open_group", complete.open_group != nullptr},
+                         {"takes", complete.takes != nullptr},
+                         {"run", complete.run != nullptr},
+                         {"close_group", complete.close_group != nullptr}});
 }
 
 BackendCreator CreatorOf(const rankrun_backend& backend) {
@@ -196,15 +203,21 @@ Result<std::unique_ptr<Backend>> ConnectOutsideBackend(const rankrun_backend& ba
   const TimePoint deadline = began + Bounded(config.timeout);
   StoreBarrier barrier(config.store, config.key_prefix + "/connected", config.group_rank,
                        config.global_ranks);
-  auto peers = Connect(backend, config, barrier);
-  if (config.deaths.has_death()) return config.deaths.ErrorSince(began);
-  if (!peers) {
+  const auto description = std::make_shared<const rankrun_backend>(Complete(backend));
+  GroupToConnect group(config, barrier);
+  auto refused = [&](Error why) {
     int rank = config.global_ranks[static_cast<size_t>(config.group_rank)];
-    return barrier.Refuse(std::move(peers).error().In(RanksInWords({rank})));
-  }
+    return barrier.Refuse(std::move(why).In(RanksInWords({rank})));
+  };
+  auto peers = Connect(description, config, group);
+  if (config.deaths.has_death()) return config.deaths.ErrorSince(began);
+  if (!peers) return refused(std::move(peers).error());
+  auto own = OpenOwnCollectives(description, group.group());
+  if (config.deaths.has_death()) return config.deaths.ErrorSince(began);
+  if (!own) return refused(std::move(own).error());
   if (auto ok = barrier.Pass(TimeLeft(deadline)); !ok) return std::move(ok).error();
   return std::unique_ptr<Backend>(std::make_unique<stream::StreamBackend>(
-      config, *std::move(peers), stream::CountRanksHere(config)));
+      config, *std::move(peers), stream::CountRanksHere(config), *std::move(own)));
 }
 
 }  // namespace rankrun::comm

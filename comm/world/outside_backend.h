@@ -15,10 +15,13 @@ namespace rankrun::comm {
 // Errors: kInvalid, "backend is of version 2: want 1".
 Result<void> CheckOutsideBackend(const rankrun_backend& backend);
 
+// Returns the struct with null for members that are younger than the backend. Pure.
+rankrun_backend Complete(const rankrun_backend& backend);
+
 // Returns the creator of the backend, which must stay valid.
 BackendCreator CreatorOf(const rankrun_backend& backend);
 
-// Connects this rank to all others by `backend`, which must stay valid. It
+// Connects this rank to all others by `backend`. It
 // succeeds on all ranks or fails on all, with the reason that was published first.
 // Errors: kTimeout, kPeerLost or kSystem with the backend's reason; kSystem for
 // connections that the library cannot use; kCancelled with the death message.

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+
+#include <rankrun/c/types.h>
 
 #include "base/result.h"
 #include "comm/world/plugin.h"
@@ -10,16 +13,17 @@
 namespace rankrun::comm {
 
 // Fails unless the beginning of a struct that describes an outside backend is one that
-// this library can use. `type`: of the struct, for texts. Error: kInvalid.
+// this library can use. `type`: of the struct, for texts. `least`: size of its first version.
+// Error: kInvalid.
 template <typename Description>
-Result<void> CheckDescription(const Description& backend, uint32_t version,
-                              const std::string& type) {
+Result<void> CheckDescription(const Description& backend, uint32_t version, const std::string& type,
+                              size_t least = sizeof(Description)) {
   auto invalid = [](const std::string& text) { return Error{ErrorCode::kInvalid, text}; };
   if (backend.version != version) {
     return invalid("the backend is of version " + std::to_string(backend.version) + ": want " +
                    std::to_string(version));
   }
-  if (backend.size < sizeof backend) {
+  if (backend.size < least) {
     return invalid("the backend has the size " + std::to_string(backend.size) + ": want sizeof(" +
                    type + "), " + std::to_string(sizeof backend));
   }
@@ -44,6 +48,27 @@ inline Result<void> CheckFunctions(std::initializer_list<DescribedFunction> func
                                           " of the backend is NULL: want a function"};
   }
   return {};
+}
+
+// Calls a function of an outside backend. Its last two arguments are the room for a reason.
+// Errors, with that reason: kInvalid, kTimeout or kPeerLost for a status that says so; kSystem.
+template <typename Function, typename... Arguments>
+Result<void> Ask(Function function, Arguments... arguments) {
+  std::array<char, 1024> reason{};
+  rankrun_status status = function(arguments..., reason.data(), reason.size());
+  reason.back() = '\0';
+  if (status == RANKRUN_OK) return {};
+  ErrorCode code = ErrorCode::kSystem;
+  if (status == RANKRUN_INVALID) code = ErrorCode::kInvalid;
+  if (status == RANKRUN_TIMEOUT) code = ErrorCode::kTimeout;
+  if (status == RANKRUN_NETWORK) code = ErrorCode::kPeerLost;
+  return Error{code, reason[0] != '\0' ? reason.data() : "the backend gives no reason"};
+}
+
+// A backend for CPU memory refuses no arguments: the library has checked them.
+inline Error NoRefusal(Error error) {
+  if (error.code == ErrorCode::kInvalid) error.code = ErrorCode::kSystem;
+  return error;
 }
 
 }  // namespace rankrun::comm

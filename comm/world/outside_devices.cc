@@ -1,6 +1,5 @@
 #include "comm/world/outside_devices.h"
 
-#include <array>
 #include <atomic>
 #include <functional>
 #include <string>
@@ -24,27 +23,6 @@ constexpr std::chrono::seconds kStoreTimeout{300};  // of a wait without its own
 
 // For connecting the backend's own client of the store, and for replies to it.
 constexpr std::chrono::seconds kStorePatience{5};
-
-// Room for the text of an error.
-using Reason = std::array<char, 1024>;
-
-Error ErrorOf(rankrun_status status, const Reason& reason) {
-  ErrorCode code = ErrorCode::kSystem;
-  if (status == RANKRUN_INVALID) code = ErrorCode::kInvalid;
-  if (status == RANKRUN_TIMEOUT) code = ErrorCode::kTimeout;
-  if (status == RANKRUN_NETWORK) code = ErrorCode::kPeerLost;
-  return {code, reason[0] != '\0' ? reason.data() : "the backend gives no reason"};
-}
-
-// Calls a function of the backend. Its last two arguments are the room for a reason.
-template <typename Function, typename... Arguments>
-Result<void> Ask(Function function, Arguments... arguments) {
-  Reason reason{};
-  rankrun_status status = function(arguments..., reason.data(), reason.size());
-  reason.back() = '\0';
-  if (status == RANKRUN_OK) return {};
-  return ErrorOf(status, reason);
-}
 
 // A call in the form of the backend. Borrows the call.
 class CallInC {

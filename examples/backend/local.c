@@ -5,7 +5,8 @@
 
    Each rank listens in a folder that only its user can enter, and publishes the
    path in the store. Of two ranks, the higher one connects to the lower one, and
-   says which rank it is and which of the two connections this one is. */
+   says which rank it is and which of the two connections this one is.
+   local_all_reduce.c has a collective of the backend's own. */
 
 #define _GNU_SOURCE /* accept4, mkdtemp */
 
@@ -23,6 +24,8 @@
 #include <rankrun/backend.h>
 #include <rankrun/c/store.h>
 #include <rankrun/export.h>
+
+#include "local_all_reduce.h"
 
 enum {
   kPerPeer = 2,
@@ -268,6 +271,10 @@ const rankrun_backend* rankrun_backend_entry(void) {
                                           .send = local_send,
                                           .receive = local_receive,
                                           .shut_down = local_shut_down,
-                                          .close = local_close};
+                                          .close = local_close,
+                                          .open_group = all_reduce_open,
+                                          .takes = all_reduce_takes,
+                                          .run = all_reduce_run,
+                                          .close_group = all_reduce_close};
   return &backend;
 }

@@ -302,7 +302,11 @@ TEST(AbortOfNewGroupTest, EndsAGroupThatIsBeingMade) {
         .send = [](void*, const iovec*, int) { return ssize_t{-EPIPE}; },
         .receive = [](void*, const iovec*, int) { return ssize_t{-EPIPE}; },
         .shut_down = [](void*) {},
-        .close = [](void*) {}};
+        .close = [](void*) {},
+        .open_group = nullptr,
+        .takes = nullptr,
+        .run = nullptr,
+        .close_group = nullptr};
     EXPECT_EQ(rankrun_register_backend(&backend), RANKRUN_OK);
     Init({.backend = "shm"});
     ProcessGroup& made = NewGroup({.backend = "aborting"});

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <rankrun/c/call_kind.h>
 #include <rankrun/c/types.h>
 
 // Interface for backends for GPU memory that are written outside of rankrun, in C.
@@ -39,28 +40,8 @@ typedef struct rankrun_device_group {
   void* internal;  // of the library
 } rankrun_device_group;
 
-typedef enum rankrun_call_kind {
-  RANKRUN_CALL_ALL_REDUCE = 1,
-  RANKRUN_CALL_REDUCE = 2,
-  RANKRUN_CALL_BROADCAST = 3,
-  RANKRUN_CALL_ALL_GATHER = 4,
-  RANKRUN_CALL_GATHER = 5,
-  RANKRUN_CALL_SCATTER = 6,
-  RANKRUN_CALL_REDUCE_SCATTER = 7,
-  RANKRUN_CALL_ALL_TO_ALL = 8,
-  RANKRUN_CALL_BARRIER = 9,
-  RANKRUN_CALL_SEND = 10,
-  RANKRUN_CALL_RECV = 11
-} rankrun_call_kind;
-
-// Collective or message on memory of one GPU. Valid during the function that gets it;
-// the memory of its blocks until the work is over.
-//
-// inputs: one block per rank for Scatter on the root, ReduceScatter and AllToAll; one
-// block for AllReduce, Reduce, AllGather, Gather and Send. outputs: one per rank for
-// AllGather, Gather on the root and AllToAll; one for AllReduce, Reduce, Broadcast (on
-// the root also its input), Scatter, ReduceScatter and Recv. All others have none.
-// Blocks of different ranks may have different sizes, also 0, and an input may be an output.
+// Collective or message on memory of one GPU, with the blocks of its kind (call_kind.h). Valid
+// during the function that gets it; the memory of its blocks until the work is over.
 typedef struct rankrun_device_call {
   uint32_t size;     // sizeof this struct in the library
   uint8_t kind;      // a rankrun_call_kind

@@ -53,6 +53,8 @@ TEST(OperationTest, OperationsThatDifferInAnythingHaveDifferentFingerprints) {
   all[5].root = 1;
   all[6].layout = 1;
   all[7].device = DeviceType::kCuda;
+  all[8].by_backend = true;
+  all[9].part_of = ProgramCall::kJoin;
   std::set<uint64_t> fingerprints;
   for (const Operation& operation : all) fingerprints.insert(Upper(operation));
   EXPECT_EQ(fingerprints.size(), all.size());

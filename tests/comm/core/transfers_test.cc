@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "comm/core/device_backend.h"
+
 namespace rankrun::comm {
 namespace {
 
@@ -21,7 +23,7 @@ using Sizes = std::vector<size_t>;
 
 std::pair<Sizes, Sizes> SentAndReceived(const DeviceCall& call, int rank) {
   std::pair<Sizes, Sizes> sizes;
-  Transfers all = TransfersOf(call, rank, 3);
+  Transfers all = TransfersOf(call.data(), rank, 3);
   for (const ConstBlock& block : all.sends) sizes.first.push_back(block.bytes);
   for (const Block& block : all.receives) sizes.second.push_back(block.bytes);
   return sizes;

@@ -3,15 +3,12 @@
 #include "comm/world/outside_backend.h"
 
 #include <gmock/gmock.h>
-#include <sys/socket.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
-#include <functional>
+#include <cstddef>
 #include <map>
-#include <mutex>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -19,9 +16,9 @@
 #include <rankrun/distributed.h>
 #include <rankrun/rankrun.h>
 
-#include "base/fd.h"
 #include "comm/world/backend_table.h"
-#include "tests/comm/transport/group.h"
+#include "tests/comm/backend_calls.h"
+#include "tests/comm/world/outside_ranks.h"
 #include "tests/paths.h"
 
 namespace rankrun::comm {
@@ -37,143 +34,13 @@ using transport::Bytes;
 using transport::TestCall;
 using Kind = Operation::Kind;
 
-// How a connection of the test behaves.
-struct Behaviour {
-  std::function<ssize_t(int fd, const iovec* parts, int count)> send;
-  std::function<ssize_t(int fd, const iovec* parts, int count)> receive;
-};
-
-ssize_t SendNow(int fd, const iovec* parts, int count) {
-  msghdr message{};
-  message.msg_iov = const_cast<iovec*>(parts);
-  message.msg_iovlen = static_cast<size_t>(count);
-  ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  return sent < 0 ? -errno : sent;
-}
-
-ssize_t ReceiveNow(int fd, const iovec* parts, int count) {
-  msghdr message{};
-  message.msg_iov = const_cast<iovec*>(parts);
-  message.msg_iovlen = static_cast<size_t>(count);
-  ssize_t received = recvmsg(fd, &message, MSG_DONTWAIT);
-  return received < 0 ? -errno : received;
-}
-
-// A backend whose ranks are threads of the test. It makes socket pairs.
-class TestBackend {
- public:
-  using Connect = std::function<rankrun_status(
-      const rankrun_backend_group& group, rankrun_connection* connections, std::string& reason)>;
-
-  rankrun_backend Description() {
-    return {
-        .size = sizeof(rankrun_backend),
-        .version = RANKRUN_BACKEND_VERSION,
-        .name = "test",
-        .context = this,
-        .connect = &TestBackend::ConnectCalled,
-        .send =
-            [](void* state, const iovec* parts, int count) {
-              auto& end = *static_cast<End*>(state);
-              return end.owner->behaviour.send(end.fd.get(), parts, count);
-            },
-        .receive =
-            [](void* state, const iovec* parts, int count) {
-              auto& end = *static_cast<End*>(state);
-              return end.owner->behaviour.receive(end.fd.get(), parts, count);
-            },
-        .shut_down = [](void* state) { shutdown(static_cast<End*>(state)->fd.get(), SHUT_RDWR); },
-        .close =
-            [](void* state) {
-              auto* end = static_cast<End*>(state);
-              end->owner->open -= 1;
-              delete end;
-            }};
-  }
-
-  // Fills this rank's connections.
-  void Fill(const rankrun_backend_group& group, rankrun_connection* connections) {
-    std::lock_guard lock(mutex_);
-    for (int peer = 0; peer < group.world_size; ++peer) {
-      for (int index = 0; peer != group.rank && index < 2; ++index) {
-        auto* end = new End{this, EndOf(group.rank, peer, index)};
-        open += 1;
-        connections[2 * peer + index] = {.state = end, .fd = end->fd.get(), .reserved = 0};
-      }
-    }
-  }
-
-  Behaviour behaviour{.send = &SendNow, .receive = &ReceiveNow};
-  Connect connect = [this](const rankrun_backend_group& group, rankrun_connection* connections,
-                           std::string&) {
-    Fill(group, connections);
-    return RANKRUN_OK;
-  };
-  std::atomic<int> open = 0;  // connections that are not closed
-
- private:
-  struct End {
-    TestBackend* owner;
-    Fd fd;
-  };
-
-  static rankrun_status ConnectCalled(void* context, const rankrun_backend_group* group,
-                                      rankrun_connection* connections, char* reason,
-                                      size_t reason_size) {
-    std::string text;
-    auto status = static_cast<TestBackend*>(context)->connect(*group, connections, text);
-    snprintf(reason, reason_size, "%s", text.c_str());
-    return status;
-  }
-
-  Fd EndOf(int rank, int peer, int index) {
-    std::array<int, 3> key{rank, peer, index};
-    if (auto made = ends_.extract(key)) return std::move(made.mapped());
-    int pair[2] = {-1, -1};
-    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-    ends_[{peer, rank, index}] = Fd(pair[1]);
-    return Fd(pair[0]);
-  }
-
-  std::mutex mutex_;
-  std::map<std::array<int, 3>, Fd> ends_;  // for ranks that connect later
-};
-
-struct OutsideBackendTest : testing::Test {
-  // Connects a rank and runs `body` on it. Returns its text, or the error.
-  std::vector<std::string> OnRanks(
-      int ranks, const std::function<std::string(Backend& backend, int rank)>& body) {
-    rankrun_backend description = backend.Description();
-    transport::BackendGroup group("test", ranks);
-    group.configure = configure;
-    std::vector<std::string> texts(static_cast<size_t>(ranks));
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < ranks; ++rank) {
-      threads.emplace_back([&, rank] {
-        MemoryStore store(group.keys);
-        auto made = ConnectOutsideBackend(description, group.Config(store, rank));
-        texts[static_cast<size_t>(rank)] =
-            made ? body(**made, rank) : "error: " + made.error().message;
-      });
-    }
-    threads.clear();
-    EXPECT_EQ(backend.open, 0) << "connections are not closed, or are closed twice";
-    return texts;
-  }
-
-  std::function<void(BackendConfig&)> configure = [](BackendConfig& config) {
-    config.hosts.assign(config.global_ranks.size(), "here");
-  };
-  TestBackend backend;
-};
-
-std::string InWords(const Result<void>& result) { return result ? "ok" : result.error().message; }
+struct OutsideBackendTest : OutsideRanks {};
 
 // Adds the numbers of all ranks and sends the sum around.
 std::string AddAndSendAround(Backend& backend, int rank, int ranks, size_t count) {
   std::vector<int> data(count, rank + 1);
   TestCall call({.kind = Kind::kAllReduce, .dtype = DType::kInt32, .count = count, .number = 1});
-  auto ok = backend.AllReduce(Bytes(data), count, {DType::kInt32, ReduceOp::kSum}, call.call);
+  auto ok = AllReduce(backend, Bytes(data), count, {DType::kInt32, ReduceOp::kSum}, call.call);
   if (!ok) return ok.error().message;
   std::vector<int> received(count);
   Envelope envelope{.tag = 3, .dtype = DType::kInt32};
@@ -219,7 +86,7 @@ TEST_F(OutsideBackendTest, AnErrorOfAConnectionIsTheLossOfItsPeer) {
   EXPECT_THAT(
       OnRanks(2,
               [](Backend& b, int) {
-                return InWords(b.Barrier(TestCall({.kind = Kind::kBarrier, .number = 1}).call));
+                return InWords(Barrier(b, TestCall({.kind = Kind::kBarrier, .number = 1}).call));
               }),
       Each(HasSubstr("Network is down")));
 }
@@ -229,7 +96,7 @@ TEST_F(OutsideBackendTest, AConnectionThatMovesMoreThanThereIsIsAnError) {
   EXPECT_THAT(
       OnRanks(2,
               [](Backend& b, int) {
-                return InWords(b.Barrier(TestCall({.kind = Kind::kBarrier, .number = 1}).call));
+                return InWords(Barrier(b, TestCall({.kind = Kind::kBarrier, .number = 1}).call));
               }),
       Each(HasSubstr("Protocol error")));
 }
@@ -351,6 +218,9 @@ TEST_F(OutsideBackendTest, AStructThatTheLibraryCannotUseIsRefused) {
   bad.size = 8;
   EXPECT_EQ(ErrorIn(bad), "the backend has the size 8: want sizeof(rankrun_backend), " +
                               std::to_string(sizeof good));
+  bad = good;
+  bad.size = offsetof(rankrun_backend, open_group);  // without the younger functions
+  EXPECT_EQ(ErrorIn(bad), "ok");
   for (const char* name : {"", "A", "../x"}) {
     bad = good;
     bad.name = name;
