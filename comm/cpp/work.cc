@@ -7,7 +7,7 @@
 #include <rankrun/work.h>
 
 #include "base/format.h"
-#include "comm/async/work_state.h"
+#include "comm/async/work_handle.h"
 #include "comm/core/current_stream.h"
 #include "comm/core/throw.h"
 #include "comm/core/time_left.h"
@@ -17,10 +17,12 @@ namespace rankrun {
 namespace {
 
 // Returns the state of an operation for `call`. Throws DistError in a fork of its process.
-comm::WorkState& StateFor(const std::shared_ptr<comm::WorkState>& state,
+comm::WorkState& StateFor(const std::shared_ptr<comm::WorkHandle>& handle,
                           const char* call = __builtin_FUNCTION()) {
-  if (state->home().is_here()) return *state;
-  comm::Throw(state->home()
+  comm::WorkState& state = *handle->state();
+  handle->NoteUse();
+  if (state.home().is_here()) return state;
+  comm::Throw(state.home()
                   .ErrorOfFork("the process of this operation", "it")
                   .In(std::string("Work::") + call));
 }
@@ -28,8 +30,8 @@ comm::WorkState& StateFor(const std::shared_ptr<comm::WorkState>& state,
 }  // namespace
 
 Work::Work(uint64_t sequence) : sequence_(sequence) {}
-Work::Work(uint64_t sequence, std::shared_ptr<comm::WorkState> state)
-    : sequence_(sequence), state_(std::move(state)) {}
+Work::Work(uint64_t sequence, std::shared_ptr<comm::WorkHandle> handle)
+    : sequence_(sequence), handle_(std::move(handle)) {}
 Work::Work(const Work&) = default;
 Work& Work::operator=(const Work&) = default;
 Work::Work(Work&&) noexcept = default;
@@ -37,14 +39,14 @@ Work& Work::operator=(Work&&) noexcept = default;
 Work::~Work() = default;
 
 void Work::Wait() const {
-  if (state_ == nullptr) return;
-  comm::Unwrap(StateFor(state_).AwaitIn(comm::CurrentStream()));
+  if (handle_ == nullptr) return;
+  comm::Unwrap(StateFor(handle_).AwaitIn(comm::CurrentStream()));
 }
 
 bool Work::WaitFor(std::chrono::milliseconds limit) const {
-  if (state_ == nullptr) return true;
-  if (!StateFor(state_).AwaitFor(comm::Bounded(limit))) return false;
-  comm::Unwrap(state_->result());
+  if (handle_ == nullptr) return true;
+  if (!StateFor(handle_).AwaitFor(comm::Bounded(limit))) return false;
+  comm::Unwrap(handle_->state()->result());
   return true;
 }
 
@@ -55,16 +57,16 @@ void Work::Wait(std::chrono::milliseconds limit) const {
                name + " is not complete after " + FormatSeconds(limit) + "; it goes on"});
 }
 
-bool Work::IsCompleted() const { return state_ == nullptr || StateFor(state_).done(); }
+bool Work::IsCompleted() const { return handle_ == nullptr || StateFor(handle_).done(); }
 
 bool Work::IsSuccess() const {
-  return state_ == nullptr || (StateFor(state_).done() && state_->result());
+  return handle_ == nullptr || (StateFor(handle_).done() && handle_->state()->result());
 }
 
 std::exception_ptr Work::exception() const {
   if (!IsCompleted() || IsSuccess()) return nullptr;
   try {
-    comm::Throw(state_->result().error());
+    comm::Throw(handle_->state()->result().error());
   } catch (...) {
     return std::current_exception();
   }
@@ -73,7 +75,7 @@ std::exception_ptr Work::exception() const {
 std::optional<WorkResult> Work::result() const {
   if (!IsCompleted()) return std::nullopt;
   if (IsSuccess()) return WorkResult::kSuccess;
-  switch (state_->result().error().code) {
+  switch (handle_->state()->result().error().code) {
     case ErrorCode::kTimeout:
       return WorkResult::kTimeout;
     case ErrorCode::kPeerLost:
@@ -91,25 +93,26 @@ std::optional<WorkResult> Work::result() const {
 }
 
 void Work::Then(std::function<void()> done) const {
-  if (state_ == nullptr) return done();
-  StateFor(state_).Then(std::move(done));
+  if (handle_ == nullptr) return done();
+  StateFor(handle_).Then(std::move(done));
 }
 
 Work Coalesce(std::span<const Work> works) {
   std::vector<std::shared_ptr<comm::WorkState>> parts;
   for (const Work& work : works) {
-    if (work.state_ == nullptr) continue;
-    StateFor(work.state_);  // throws in a fork
-    parts.push_back(work.state_);
+    if (work.handle_ == nullptr) continue;
+    StateFor(work.handle_);  // throws in a fork
+    parts.push_back(work.handle_->state());
   }
   if (parts.empty()) return Work();
-  return Work(0, comm::WorkState::OfAll(parts));
+  return Work(0, std::make_shared<comm::WorkHandle>(comm::WorkState::OfAll(parts), std::nullopt));
 }
 
 Future<void> FutureOf(const Work& work) {
   Promise<void> promise;
-  if (work.state_ != nullptr && !StateFor(work.state_).AwaitFor(std::chrono::milliseconds(0))) {
-    work.state_->CountWaiter();  // a thread may wait for the future, which does not show it
+  if (work.handle_ != nullptr && !StateFor(work.handle_).AwaitFor(std::chrono::milliseconds(0))) {
+    // A thread may wait for the future, which does not show it.
+    work.handle_->state()->CountWaiter();
   }
   work.Then([work, promise] {
     if (auto why = work.exception()) {
@@ -121,6 +124,8 @@ Future<void> FutureOf(const Work& work) {
   return promise.future();
 }
 
-int Work::source_global_rank() const { return state_ == nullptr ? -1 : StateFor(state_).source(); }
+int Work::source_global_rank() const {
+  return handle_ == nullptr ? -1 : StateFor(handle_).source();
+}
 
 }  // namespace rankrun

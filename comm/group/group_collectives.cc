@@ -40,6 +40,7 @@ Result<Work> Group::Refuse(const Operation& operation, Error reason, const CallO
         return Error{ErrorCode::kSystem, "rank " + std::to_string(rank) + " refused " +
                                              Describe(call.operation) + ": " + text};
       });
+  if (refused) static_cast<void>(refused->IsCompleted());  // dropped here, not by the program
   if (!refused && !broken_.is_set()) return Error(refused.error());
   if (!refused) reason.message += "; the process group is broken";
   return std::move(reason).In(NameOf(operation.kind) + Place());

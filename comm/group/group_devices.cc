@@ -113,7 +113,9 @@ Result<Work> Group::RunOnDevice(Operation operation, const CallOptions& options,
   EndWith(event, state);
   if (!state) return std::move(state).error();
   lock.Unlock();
-  if (options.async) return Work(operation.number, *std::move(state));
+  auto handle = std::make_shared<WorkHandle>(*state, operation);
+  if (options.async) return Work(operation.number, std::move(handle));
+  handle->NoteUse();
   bool is_for_host = operation.kind == Operation::Kind::kBarrier;
   if (is_for_host) (*state)->Await();
   if (auto ok = (*state)->AwaitIn(call.stream); !ok) return Error(ok.error());

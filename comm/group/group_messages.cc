@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "base/status/status_page.h"
+#include "comm/async/work_handle.h"
 #include "comm/core/current_stream.h"
 #include "comm/group/arguments.h"
 #include "comm/group/group.h"
@@ -143,7 +144,7 @@ Result<Work> Group::Begin(const Messages::Message& message, const ConstTensor& t
                                   : StartInMemory(message, Writable(tensor));
   EndWith(event, state);
   if (!state) return std::move(state).error();
-  return Work(0, *std::move(state));
+  return Work(0, std::make_shared<WorkHandle>(*std::move(state), message.operation));
 }
 
 Result<std::shared_ptr<WorkState>> Group::StartInMemory(const Messages::Message& message,

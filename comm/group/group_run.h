@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "comm/async/work_handle.h"
 #include "comm/core/call_stack.h"
 #include "comm/core/debug_level.h"
 #include "comm/group/arguments.h"
@@ -86,7 +87,7 @@ Result<Work> Group::Run(Operation operation, const CallOptions& options, Body bo
     return Failed(operation, std::move(pushed).error(), timeout);
   }
   lock.Unlock();
-  if (options.async) return Work(operation.number, state);
+  if (options.async) return Work(operation.number, std::make_shared<WorkHandle>(state, operation));
   state->Await();
   if (!state->result()) return Error(state->result().error());
   return Work(operation.number);

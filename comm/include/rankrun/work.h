@@ -13,7 +13,7 @@
 namespace rankrun {
 
 namespace comm {
-class WorkState;
+class WorkHandle;
 }
 template <typename T>
 class Future;
@@ -27,15 +27,16 @@ enum class WorkResult : uint8_t {
 };
 
 // Handle of an operation; complete when a blocking call on CPU memory returns it. Copies
-// refer to the same operation. Dropping all copies does not cancel it. Destroy
-// of its group waits for a collective and ends a message with an error. In a fork of
-// the process, all functions but those for copies throw DistError for an asynchronous one.
-// Thread: any.
+// refer to the same operation. Dropping all copies does not cancel it; the first
+// operation of a process that is dropped unused, before its end or after a failure, is
+// logged as a warning. Destroy of its group waits for a collective and ends a message with an
+// error. In a fork of the process, all functions but those for copies throw DistError for an
+// asynchronous one. Thread: any.
 class RANKRUN_API Work {
  public:
   // Makes the handle of a complete operation.
   explicit Work(uint64_t sequence = 0);
-  Work(uint64_t sequence, std::shared_ptr<comm::WorkState> state);
+  Work(uint64_t sequence, std::shared_ptr<comm::WorkHandle> handle);
   Work(const Work&);
   Work& operator=(const Work&);
   Work(Work&&) noexcept;
@@ -77,7 +78,7 @@ class RANKRUN_API Work {
   friend RANKRUN_API Future<void> FutureOf(const Work& work);
 
   uint64_t sequence_;
-  std::shared_ptr<comm::WorkState> state_;  // null: complete
+  std::shared_ptr<comm::WorkHandle> handle_;  // null: complete
 };
 
 // Returns one handle for several operations, of one group or of several. It becomes

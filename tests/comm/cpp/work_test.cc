@@ -10,16 +10,20 @@
 #include <rankrun/future.h>
 #include <rankrun/work.h>
 
-#include "comm/async/work_state.h"
+#include "comm/async/work_handle.h"
 
 namespace rankrun::comm {
 namespace {
 
 using std::chrono::milliseconds;
 
+Work WorkOf(uint64_t sequence, const std::shared_ptr<WorkState>& state) {
+  return {sequence, std::make_shared<WorkHandle>(state, std::nullopt)};
+}
+
 struct WorkTest : testing::Test {
   std::shared_ptr<WorkState> state = std::make_shared<WorkState>();
-  Work work{7, state};
+  Work work = WorkOf(7, state);
 };
 
 TEST_F(WorkTest, AWaitForThatTimesOutReturnsFalse) {
@@ -81,7 +85,7 @@ TEST(WorkResultTest, HasTheKindOfTheError) {
   };
   for (const auto& [code, wanted] : kinds) {
     auto state = std::make_shared<WorkState>();
-    Work work(1, state);
+    Work work = WorkOf(1, state);
     EXPECT_EQ(work.result(), std::nullopt);
     state->Finish(Error{code, "it failed"});
     EXPECT_EQ(work.result(), wanted);
@@ -92,7 +96,8 @@ TEST(WorkResultTest, HasTheKindOfTheError) {
 struct CoalesceTest : testing::Test {
   std::vector<std::shared_ptr<WorkState>> states{
       std::make_shared<WorkState>(), std::make_shared<WorkState>(), std::make_shared<WorkState>()};
-  std::vector<Work> parts{{1, states[0]}, {2, states[1]}, Work(3), {4, states[2]}};
+  std::vector<Work> parts{WorkOf(1, states[0]), WorkOf(2, states[1]), Work(3),
+                          WorkOf(4, states[2])};
   Work all = Coalesce(parts);
 };
 
