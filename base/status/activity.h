@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/status/activity_table.h"
 #include "base/status/flight_recorder.h"
+#include "base/status/ticks.h"
 
 namespace rankrun {
 
@@ -34,7 +35,7 @@ class Activity {
   // it out, and the program waits for it only while ShowWaiting says so.
   enum class Caller { kWaits, kGoesOn };
   void Enter(const ActivityRecord& record, Recording recording = Recording::kYes,
-             Caller caller = Caller::kWaits);
+             Caller caller = Caller::kWaits, uint64_t now = Ticks());
   // Marks the last entered operation as over.
   void Complete(bool has_succeeded = true);
   // Says whether threads of the program wait for operations of Caller::kGoesOn. Thread: any.

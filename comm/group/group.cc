@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/status/status_page.h"
 #include "comm/core/time_left.h"
+#include "comm/group/explanation.h"
 #include "comm/group/group_log.h"
 #include "comm/group/post_mortem.h"
 
@@ -142,10 +143,10 @@ std::string Group::WithDeath(std::string text) const {
   return text;
 }
 
-Error Group::Failed(const Operation& operation, Error error, milliseconds timeout) {
+Error Group::Failed(const Operation& operation, Error error, const CallTimes& times) {
   std::string what = Describe(operation);
   if (error.code != ErrorCode::kInvalid) {
-    error = Break(what, std::move(error), timeout);
+    error = Break(what, std::move(error), times);
     messages_->EndOwn();
   }
   return std::move(error).In(what + Place());
@@ -155,10 +156,15 @@ Error Group::Failed(const Operation& operation, Error error, milliseconds timeou
 // because the other ranks read it as soon as they lose theirs. Other failing
 // threads wait here, because their callers may free memory that the backend
 // still uses.
-Error Group::Break(const std::string& operation, Error cause, milliseconds timeout) {
+Error Group::Break(const std::string& operation, Error cause, const CallTimes& times) {
   MutexLock one_at_a_time(break_mutex_);
   bool may_explain = !broken_.is_set() && !broken_.is_ending();
-  if (may_explain && !identity_.deaths.has_death()) Explain(operation, cause, timeout);
+  if (may_explain && !identity_.deaths.has_death()) {
+    std::optional<WallTime> came;
+    if (times.came) came = origin_.WallTimeOf(*times.came);
+    Explain(identity_, *store_, {.operation = operation, .timeout = times.timeout, .came = came},
+            broken_.is_ending(), cause);
+  }
   std::string reason = operation + ": " + WithDeath(cause.message);
   bool is_first = broken_.Set(reason, [&] {
     EndBackends(*backend_, devices_.get(), RanksInWords({identity_.global_rank}) + ": " + reason);
@@ -195,32 +201,6 @@ bool Group::End(const std::string& how) NO_THREAD_SAFETY_ANALYSIS {
                          identity_.global_ranks);
   static_cast<void>(post_mortem.FirstFailure(how, milliseconds(0)));
   return true;
-}
-
-// Publishes `cause` for the other ranks and adds their reports to it.
-void Group::Explain(const std::string& operation, Error& cause, milliseconds timeout) const {
-  // A new connection, because another thread may be in a long wait on `store_`.
-  auto store = store_->CloneWith(kStorePatience, kStorePatience);
-  if (!store) {
-    if (store.error().code == ErrorCode::kTimeout) cause.message += SilentServer(identity_);
-    return;
-  }
-  PostMortem post_mortem(**store, identity_.key_prefix, identity_.group_rank,
-                         identity_.global_ranks);
-  post_mortem.Report(operation);
-  Error own = cause;
-  bool timed_out = cause.code == ErrorCode::kTimeout;
-  bool may_be_explained = !timed_out && cause.code != ErrorCode::kMismatch;
-  std::string first = post_mortem.FirstFailure(
-      operation + ": " + own.message, may_be_explained ? kFirstFailurePatience : milliseconds(0));
-  if (timed_out) {
-    milliseconds grace = std::min(timeout / 4, kReportsGrace);
-    std::string reports = post_mortem.CompareReports(grace, broken_.is_ending());
-    if (!reports.empty()) cause.message += "; " + reports;
-  }
-  // Cut off the rank of "rank 1: AllReduce #2 (...): lost rank 2".
-  std::string of_first = first.substr(std::min(first.size(), first.find(": ") + 2));
-  if (AddsInformation(of_first, operation, own)) cause.message += "; first to fail was " + first;
 }
 
 std::string DisplayName(const GroupIdentity& identity) {

@@ -22,6 +22,8 @@
 #include "comm/core/operation_events.h"
 #include "comm/group/broken_state.h"
 #include "comm/group/call_count.h"
+#include "comm/group/collective_data.h"
+#include "comm/group/failure_time.h"
 #include "comm/group/group_identity.h"
 #include "comm/group/store_barrier.h"
 #include "store/store.h"
@@ -118,14 +120,14 @@ class Group {
   Error Broken(const std::string& what) const;
   std::string WithDeath(std::string text) const;
   // Returns the complete error and, unless it is kInvalid, breaks the group.
-  Error Failed(const Operation& operation, Error error, std::chrono::milliseconds timeout);
-  Error Break(const std::string& operation, Error cause, std::chrono::milliseconds timeout);
-  void Explain(const std::string& operation, Error& cause, std::chrono::milliseconds timeout) const;
+  Error Failed(const Operation& operation, Error error, const CallTimes& times);
+  Error Break(const std::string& operation, Error cause, const CallTimes& times);
   void SetRoot(Operation& operation, int group_rank) const;
   std::string Place() const { return " of " + PlaceIn(identity_); }
 
   const GroupIdentity identity_;
   const HomeProcess home_;
+  const TickOrigin origin_;
   CallCount calls_;
   BrokenState broken_;
   Mutex break_mutex_;  // held by the thread that breaks the group, until it is broken

@@ -109,12 +109,13 @@ Result<void> Group::Execute(const Operation& operation, std::chrono::millisecond
   }
   if (broken_.is_set()) return Broken(Describe(operation) + Place());
   Call call{.operation = operation, .timeout = timeout};
-  activity_.Enter(RecordOf(operation, call.fingerprint), kRecording, caller);
+  const uint64_t came = Ticks();
+  activity_.Enter(RecordOf(operation, call.fingerprint), kRecording, caller, came);
   auto ok = WithoutBadAlloc([&] { return body(*backend_, call); });
   if (ok) ok = backend_->Conclude(call);
   activity_.Complete(static_cast<bool>(ok));
   if (ok) return {};
-  return Failed(operation, std::move(ok).error(), timeout);
+  return Failed(operation, std::move(ok).error(), {timeout, came});
 }
 
 }  // namespace rankrun::comm

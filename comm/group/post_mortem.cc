@@ -61,15 +61,16 @@ std::string PostMortem::CompareReports(std::chrono::milliseconds grace,
   return text;
 }
 
-std::string PostMortem::FirstFailure(const std::string& cause, std::chrono::milliseconds patience) {
+std::optional<TimedText> PostMortem::FirstFailure(const std::string& cause,
+                                                  std::chrono::milliseconds patience) {
   std::string key = prefix_ + "/first_failure";
   if (patience.count() > 0) {
-    if (auto first = store_.Get(key, patience)) return *first;
+    if (auto first = store_.Get(key, patience)) return TimedTextIn(*first);
   }
-  std::string mine = Named({rank_}) + ": " + cause;
+  std::string mine = WithTime(Named({rank_}) + ": " + cause);
   auto first = store_.CompareSet(key, "", mine);
-  if (!first || first->value == mine) return "";
-  return first->value;
+  if (!first || first->value == mine) return std::nullopt;
+  return TimedTextIn(first->value);
 }
 
 std::string PostMortem::Named(const std::vector<int>& ranks) const {

@@ -2,9 +2,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "comm/group/failure_time.h"
 #include "store/store.h"
 
 namespace rankrun::comm {
@@ -14,7 +16,7 @@ namespace rankrun::comm {
 // effort: without the store, texts have fewer details.
 //
 //   <prefix>/failed/<rank>   operation in which this rank failed
-//   <prefix>/first_failure   first failure of all ranks, with its rank
+//   <prefix>/first_failure   first failure of all ranks, with its time and rank
 //
 // Thread: one at a time.  Lifetime: `store` outlives it.
 class PostMortem {
@@ -33,9 +35,10 @@ class PostMortem {
   std::string CompareReports(std::chrono::milliseconds grace, const std::atomic<bool>& is_ending);
 
   // Waits up to `patience` for another rank's first failure, then publishes
-  // `cause` as the first one. Returns another rank's first failure; empty:
-  // there is none.
-  std::string FirstFailure(const std::string& cause, std::chrono::milliseconds patience);
+  // `cause` as the first one. Returns another rank's first failure, "rank 1: ...";
+  // no value: there is none.
+  std::optional<TimedText> FirstFailure(const std::string& cause,
+                                        std::chrono::milliseconds patience);
 
  private:
   // Returns whether the store has answered.

@@ -5,12 +5,14 @@
 #include <vector>
 
 #include "comm/core/time_left.h"
+#include "comm/group/failure_time.h"
 
 namespace rankrun::comm {
 namespace {
 
 constexpr char kPassed[] = "ok";
 constexpr std::string_view kRefused = "refused ";  // followed by a code letter and the message
+constexpr std::string_view kMissing = "missing ";  // followed by the time and the message
 constexpr char kFirstCode = 'a';
 
 Error AsStoreError(Error error) {
@@ -25,13 +27,20 @@ std::string EncodeRefusal(const Error& reason) {
   return std::string(kRefused) + letter + reason.message;
 }
 
-Error DecodeVerdict(const std::string& verdict) {
-  if (!verdict.starts_with(kRefused)) return Error{ErrorCode::kTimeout, verdict};
+Error Damaged() { return {ErrorCode::kProtocol, "the verdict in the store is damaged"}; }
+
+// `came`: when this rank began the barrier.
+Error DecodeTimeout(const std::string& verdict, WallTime came) {
+  auto failure = TimedTextIn(verdict.substr(kMissing.size()));
+  if (!failure) return Damaged();
+  return {ErrorCode::kTimeout, BeforeThisRank(*failure, came) + failure->text};
+}
+
+Error DecodeRefusal(const std::string& verdict) {
+  if (!verdict.starts_with(kRefused)) return Damaged();
   std::string text = verdict.substr(kRefused.size());
   int code = text.empty() ? -1 : text[0] - kFirstCode;
-  if (code < 0 || code > static_cast<int>(ErrorCode::kSystem)) {
-    return Error{ErrorCode::kProtocol, "the verdict in the store is damaged"};
-  }
+  if (code < 0 || code > static_cast<int>(ErrorCode::kSystem)) return Damaged();
   return Error{static_cast<ErrorCode>(code), text.substr(1)};
 }
 
@@ -43,10 +52,12 @@ StoreBarrier::StoreBarrier(store::Store& store, std::string prefix, int rank,
 
 Result<void> StoreBarrier::Pass(std::chrono::milliseconds timeout, bool name_all) {
   TimePoint now = std::chrono::steady_clock::now();
+  const WallTime came = std::chrono::system_clock::now();
   Round round{.number = next_++, .since = now, .deadline = now + timeout, .name_all = name_all};
   Result<std::string> verdict = Verdict(round);
   if (!verdict) return AsStoreError(std::move(verdict).error());
-  if (*verdict != kPassed) return DecodeVerdict(*verdict);
+  if (verdict->starts_with(kMissing)) return DecodeTimeout(*verdict, came);
+  if (*verdict != kPassed) return DecodeRefusal(*verdict);
   if (rank_ != 0) return {};
   // All ranks have arrived here, so they have left all earlier barriers.
   if (auto ok = DeleteKeysBefore(round.number); !ok) return AsStoreError(std::move(ok).error());
@@ -55,7 +66,9 @@ Result<void> StoreBarrier::Pass(std::chrono::milliseconds timeout, bool name_all
 
 Error StoreBarrier::Refuse(const Error& reason) {
   auto verdict = RecordVerdict(next_++, EncodeRefusal(reason));
-  return verdict ? DecodeVerdict(*verdict) : reason;
+  if (!verdict) return reason;
+  if (!verdict->starts_with(kMissing)) return DecodeRefusal(*verdict);
+  return DecodeTimeout(*verdict, WallTime());
 }
 
 // A barrier that is over keeps its verdict.
@@ -102,8 +115,9 @@ Result<std::string> StoreBarrier::RecordRollCall(const Round& round) {
   std::vector<int> missing;
   for (int rank : roll->Missing()) missing.push_back(names_[static_cast<size_t>(rank)]);
   if (!round.name_all) missing.resize(1);
-  return RecordVerdict(round.number, roll->Count(std::chrono::steady_clock::now()) +
-                                         ", missing: " + RanksInWords(missing));
+  const std::string text =
+      roll->Count(std::chrono::steady_clock::now()) + ", missing: " + RanksInWords(missing);
+  return RecordVerdict(round.number, std::string(kMissing) + WithTime(text));
 }
 
 // Records the first verdict and returns it. Two ranks may time out at once, or

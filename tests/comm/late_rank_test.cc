@@ -141,6 +141,38 @@ TEST_P(TwoTimeOutsTimingTest, ARankNamesTheOneForWhichItWaitsThoughAPeerTimesOut
   EXPECT_THAT(told[0], HasSubstr("rank 1"));
 }
 
+struct LateTextTimingTest : testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Backends, LateTextTimingTest,
+                         testing::Values("shm", "tcp", "hierarchical", "gloo"), NameOfBackend);
+
+TEST_P(LateTextTimingTest, ALateRankHearsThatTheCallHadFailedBefore) {
+  InSharedMemory<std::atomic<int>> returned;
+  auto told = InWorld(kRanks, GetParam(), [&](ProcessGroup& world) {
+    bool is_late = world.global_rank() == 1;
+    std::string outcomes;
+    for (bool is_monitored : {true, false}) {
+      const int others = (is_monitored ? 1 : 2) * (kRanks - 1);
+      while (is_late && returned->load() < others) std::this_thread::yield();
+      if (is_late) std::this_thread::sleep_for(milliseconds(20));  // more than clocks may differ
+      const milliseconds timeout = is_late ? milliseconds(60'000) : kTimeout;
+      std::vector<int> data{1};
+      outcomes += OutcomeOf([&] {
+        is_monitored ? world.MonitoredBarrier(timeout) : void(world.AllReduce(data, timeout));
+      });
+      if (!is_late) returned->fetch_add(1);
+    }
+    return outcomes;
+  });
+  const std::string here = " of the world process group, rank 1 of 4: failed ";
+  const std::string before = " s before this rank came: ";
+  EXPECT_THAT(told[1], AllOf(HasSubstr("MonitoredBarrier #1" + here),
+                             HasSubstr("AllReduce #1 (1 x int32, sum)" + here),
+                             HasSubstr(before + "3 of 4 present"), HasSubstr(before + "rank ")));
+  for (size_t rank : {size_t{0}, size_t{2}, size_t{3}}) {
+    EXPECT_THAT(told[rank], testing::Not(HasSubstr("before this rank came")));
+  }
+}
+
 // Returns the rank, of 1 and 2, that the root of a broadcast serves before the other.
 int FirstServed(const std::string& backend) { return backend == "gloo" ? 1 : 2; }
 

@@ -13,6 +13,7 @@
 #include <rankrun/dist_error.h>
 
 #include "base/status/status_page.h"
+#include "comm/group/failure_time.h"
 #include "store/clients/tcp_store.h"
 #include "tests/comm/group/group_fixture.h"
 #include "tests/comm/ranks.h"
@@ -245,7 +246,7 @@ TEST_F(GroupTest, AllRanksReportTheFirstFailure) {
   auto rank_3 = Make(3, 4, &second);
   first->failure = Error{ErrorCode::kPeerLost, "lost rank 2"};
   second->failure = Error{ErrorCode::kPeerLost, "lost rank 1"};
-  ErrorOf(rank_1->Barrier({}));
+  second->in_call = [&] { ErrorOf(rank_1->Barrier({})); };
   EXPECT_THAT(ErrorOf(rank_3->Barrier({})).message,
               EndsWith("lost rank 1; first to fail was rank 1: Barrier #1: lost rank 2"));
 }
@@ -257,9 +258,11 @@ TEST_F(GroupTest, AnEqualFirstFailureIsNotRepeated) {
   auto rank_3 = Make(3, 4, &third);
   first->failure = Error{ErrorCode::kPeerLost, "lost rank 2"};
   second->failure = first->failure;
-  ErrorOf(rank_0->Barrier({}));
-  EXPECT_THAT(ErrorOf(rank_1->Barrier({})).message, EndsWith("rank 1 of 4: lost rank 2"));
-  third->failure = Error{ErrorCode::kPeerLost, "rank 0: " + rank_0->broken_reason()};
+  second->in_call = [&] { ErrorOf(rank_0->Barrier({})); };
+  third->in_call = [&] {
+    EXPECT_THAT(ErrorOf(rank_1->Barrier({})).message, EndsWith("rank 1 of 4: lost rank 2"));
+    third->failure = Error{ErrorCode::kPeerLost, "rank 0: " + rank_0->broken_reason()};
+  };
   EXPECT_THAT(ErrorOf(rank_3->Barrier({})).message, EndsWith(": rank 0: Barrier #1: lost rank 2"));
 }
 
@@ -269,9 +272,35 @@ TEST_F(GroupTest, OneRanksTimeoutIsNotBlamedOnItsClosedConnections) {
   auto impatient = Make(1, 2, &second);
   first->failure = Error{ErrorCode::kPeerLost, "lost rank 1"};
   second->failure = Error{ErrorCode::kTimeout, "timed out"};
-  ErrorOf(impatient->Barrier({milliseconds(40)}));
+  first->in_call = [&] { ErrorOf(impatient->Barrier({milliseconds(40)})); };
   EXPECT_THAT(ErrorOf(slow->Barrier({})).message,
               EndsWith("lost rank 1; first to fail was rank 1: Barrier #1: timed out"));
+}
+
+TEST_F(GroupTest, ALateRankHearsSinceWhenTheCallHasFailed) {
+  FakeBackend* backend = nullptr;
+  auto late = Make(1, 2, &backend);
+  backend->failure = Error{ErrorCode::kTimeout, "timed out: rank 1 has not called it"};
+  MemoryStore store(keys);
+  const WallTime failed = std::chrono::system_clock::now() - std::chrono::seconds(75);
+  ASSERT_TRUE(
+      store.Set("g/first_failure",
+                WithTime("rank 0: Barrier #1: timed out: rank 1 has not called it", failed)));
+  EXPECT_THAT(
+      ErrorOf(late->Barrier({})).message,
+      EndsWith("rank 1 of 2: failed 75.0 s before this rank came: rank 0: timed out: rank 1 "
+               "has not called it"));
+}
+
+TEST_F(GroupTest, AFailureInALaterCallIsNotThatOfThisOne) {
+  FakeBackend* backend = nullptr;
+  auto behind = Make(1, 2, &backend);
+  backend->failure = Error{ErrorCode::kPeerLost, "lost rank 0"};
+  MemoryStore store(keys);
+  const WallTime failed = std::chrono::system_clock::now() - std::chrono::seconds(75);
+  ASSERT_TRUE(store.Set("g/first_failure", WithTime("rank 0: Barrier #2: timed out", failed)));
+  EXPECT_THAT(ErrorOf(behind->Barrier({})).message,
+              EndsWith("lost rank 0; first to fail was rank 0: Barrier #2: timed out"));
 }
 
 TEST_F(GroupTest, AfterATimeoutTheSilentRanksAreNamed) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status/death_watch.h"
+#include "comm/group/failure_time.h"
 #include "store/clients/table_store.h"
 #include "store/clients/tcp_store.h"
 #include "tests/comm/memory_store.h"
@@ -90,6 +91,23 @@ TEST_F(StoreBarrierTest, AnEndChangesNoBarrierThatIsOver) {
   PassAs({0, 1, 2, 3}, kLong);
   BarrierOf(1).End(*stores[1], {ErrorCode::kSystem, "rank 1 aborted"});
   EXPECT_EQ(*stores[0]->Get("b/0/verdict", kLong), "ok");
+}
+
+TEST_F(StoreBarrierTest, ALateRankHearsSinceWhenTheBarrierHasFailed) {
+  const WallTime failed = std::chrono::system_clock::now() - std::chrono::seconds(75);
+  ASSERT_TRUE(stores[0]->Set("b/0/verdict", "missing " + WithTime("missing: rank 3", failed)));
+  EXPECT_EQ(BarrierOf(3).Pass(kLong).error().message,
+            "failed 75.0 s before this rank came: missing: rank 3");
+}
+
+TEST_F(StoreBarrierTest, ADamagedVerdictIsAnError) {
+  for (const char* verdict : {"", "okay", "missing", "missing x", "refused ", "refused ~"}) {
+    StoreBarrier barrier(*stores[0], "damaged", 0, std::vector<int>{0, 1});
+    ASSERT_TRUE(stores[0]->Set("damaged/0/verdict", verdict));
+    Error error = barrier.Pass(kLong).error();
+    EXPECT_EQ(error.code, ErrorCode::kProtocol) << verdict;
+    EXPECT_EQ(error.message, "the verdict in the store is damaged") << verdict;
+  }
 }
 
 TEST_F(StoreBarrierTest, RankZeroAloneGetsAllOthersAsMissing) {
