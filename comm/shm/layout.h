@@ -15,7 +15,7 @@
 namespace rankrun::comm::shm {
 
 constexpr uint64_t kSegmentMagic = 0x314d454d'53485252;  // "RRHSMEM1", little-endian
-constexpr uint32_t kSegmentVersion = 4;
+constexpr uint32_t kSegmentVersion = 5;
 
 // Call lines of one rank, used in turn, so that a rank that refuses several
 // calls in a row overwrites no line that others still read.
@@ -62,8 +62,9 @@ struct alignas(kApart) RankArea {
   std::atomic<int32_t> processor;  // 1 + its current CPU if ranks share processors, else 0
   // Number of threads that sleep on a word of this rank, which must wake them.
   alignas(kApart) std::atomic<uint32_t> sleepers;
-  std::atomic<uint32_t> ready;  // 0, kMapped or kWatches
-  std::atomic<uint32_t> left;   // 1: has destroyed its backend
+  std::atomic<uint32_t> ready;     // 0, kMapped or kWatches
+  std::atomic<uint32_t> left;      // 1: has destroyed its backend
+  std::atomic<int32_t> exit_code;  // plus 1, of a process that ended without that; 0: not known
   int32_t pid;
   int32_t processors;        // number of CPUs that it may run on; 0: not known
   uint64_t processors_hash;  // hash of their numbers

@@ -134,9 +134,11 @@ Segment::Segment(const BackendConfig& config, const SegmentLayout& layout, std::
       global_ranks_(config.global_ranks),
       layout_(layout),
       base_(base),
-      errors_(header()) {}
+      errors_(header()),
+      exit_note_(std::in_place, area(rank_).exit_code) {}
 
 Segment::~Segment() {
+  exit_note_.reset();
   area(rank_).left.store(1, std::memory_order_release);
   munmap(base_, layout_.size());
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "base/status/death_watch.h"
 #include "comm/core/backend.h"
 #include "comm/shm/error_line.h"
+#include "comm/shm/exit_note.h"
 #include "comm/shm/layout.h"
 
 namespace rankrun::comm::shm {
@@ -78,6 +80,7 @@ class Segment {
   const SegmentLayout layout_;
   std::byte* const base_;
   mutable ErrorLine errors_;
+  std::optional<ExitNote> exit_note_;
   Fd file_;                               // on rank 0, until all ranks have opened it
   std::vector<ProcessHandle> processes_;  // by rank; empty for this rank
 };

@@ -179,8 +179,12 @@ Error Waiter::Lost(int rank, TimePoint began) const {
   // Prefer the agent's report, which contains the signal.
   if (AwaitDeathMessage(deaths_)) return deaths_.ErrorSince(began);
   const int one[] = {rank};
-  return Error{ErrorCode::kPeerLost, segment_.NamesOf(one) + " (pid " +
-                                         std::to_string(segment_.area(rank).pid) + ") died"};
+  const RankArea& area = segment_.area(rank);
+  const std::string who = segment_.NamesOf(one) + " (pid " + std::to_string(area.pid) + ")";
+  const int code = area.exit_code.load(std::memory_order_acquire);
+  if (code == 0) return Error{ErrorCode::kPeerLost, who + " died"};
+  return Error{ErrorCode::kPeerLost,
+               who + " ended without Destroy, with exit code " + std::to_string(code - 1)};
 }
 
 Error Waiter::Fail(Error error) const {

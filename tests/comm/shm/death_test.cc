@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "store/clients/file_store.h"
+#include "tests/comm/backend_calls.h"
 #include "tests/comm/shm/ranks.h"
 
 namespace rankrun::comm::shm {
@@ -59,23 +60,23 @@ Result<void> Once(ShmRank& me, const What& what, std::vector<float>& data,
   Call call = me.Next(what.kind, DType::kFloat32, count, what.root);
   switch (what.kind) {
     case Kind::kAllReduce:
-      return me.backend().AllReduce(from, data.size(), kSum, call);
+      return AllReduce(me.backend(), from, data.size(), kSum, call);
     case Kind::kReduce:
-      return me.backend().Reduce(to, from, data.size(), kSum, call);
+      return Reduce(me.backend(), to, from, data.size(), kSum, call);
     case Kind::kBroadcast:
-      return me.backend().Broadcast({from, 3 * bytes}, call);
+      return Broadcast(me.backend(), {from, 3 * bytes}, call);
     case Kind::kAllGather:
-      return me.backend().AllGather(outputs, inputs[0], call);
+      return AllGather(me.backend(), outputs, inputs[0], call);
     case Kind::kGather:
-      return me.backend().Gather(root ? outputs : std::vector<Block>{}, inputs[0], call);
+      return Gather(me.backend(), root ? outputs : std::vector<Block>{}, inputs[0], call);
     case Kind::kScatter:
-      return me.backend().Scatter(outputs[0], root ? inputs : std::vector<ConstBlock>{}, call);
+      return Scatter(me.backend(), outputs[0], root ? inputs : std::vector<ConstBlock>{}, call);
     case Kind::kAllToAll:
-      return me.backend().AllToAll(outputs, inputs, call);
+      return AllToAll(me.backend(), outputs, inputs, call);
     case Kind::kReduceScatter:
-      return me.backend().ReduceScatter(outputs[0], inputs, kSum, call);
+      return ReduceScatter(me.backend(), outputs[0], inputs, kSum, call);
     default:
-      return me.backend().Barrier(call);
+      return Barrier(me.backend(), call);
   }
 }
 
@@ -166,6 +167,27 @@ TEST(ShmDeathTimingTest, EndsEveryCollectiveOfAllOthersAtOnce) {
   }
   std::sort(times.begin(), times.end());
   EXPECT_LT(times[times.size() / 2], kPromptMs);
+}
+
+TEST(ShmDeathTest, ARankThatReturnsWithoutDestroyEndedWithItsExitCode) {
+  for (const int code : {0, 3}) {
+    char path[] = "/tmp/rankrun-shm-test.XXXXXX";
+    close(mkstemp(path));
+    auto body = [&](int rank) -> std::string {
+      auto store = store::FileStore::Open(path, "run", {});
+      ShmRank me(**store, rank, 2);
+      EXPECT_TRUE(me.Barrier());
+      if (rank == 1) exit(code);
+      return me.Barrier().error().message;
+    };
+    ChildProcess stays([&] { return body(0); });
+    const ChildProcess ends([&] { return body(1); });
+    EXPECT_THAT(stays.Text(),
+                testing::MatchesRegex("rank 1 \\(pid [0-9]+\\) ended without Destroy, with exit "
+                                      "code " +
+                                      std::to_string(code)));
+    unlink(path);
+  }
 }
 
 TEST(ShmDeathTest, AStoppedRankIsNamedAfterTheTimeout) {
