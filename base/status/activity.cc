@@ -127,7 +127,7 @@ std::string DescribeOperation(const ActivityRecord& record) {
   constexpr uint8_t kScatter = 6;
   constexpr uint8_t kBarrier = 9;
   constexpr uint8_t kRecv = 11;
-  std::string text = NameOfCollective(record.kind);
+  std::string text = PrefixOf(record.part_of) + NameOfCollective(record.kind);
   if (record.number > 0) text += " #" + std::to_string(record.number);
   if (record.kind == kBarrier || record.kind == kMonitoredBarrierKind) return text;
   text += " (" + std::to_string(record.count) + " x " + NameOfDType(record.dtype);

@@ -15,6 +15,10 @@ constexpr const char* kDTypes[] = {
 constexpr const char* kReduceOps[] = {"sum",     "avg",    "product", "min",       "max",
                                       "bit_and", "bit_or", "bit_xor", "premul_sum"};
 
+constexpr const char* kProgramCalls[] = {
+    nullptr,          "BroadcastObjects", "AllGatherObject", "GatherObject",
+    "ScatterObjects", "rpc::Shutdown",    "DataParallel",    "Join"};
+
 template <size_t kCount>
 const char* Pick(const char* const (&names)[kCount], uint8_t number) {
   return number < kCount && names[number] != nullptr ? names[number] : "unknown";
@@ -27,6 +31,11 @@ const char* NameOfCollective(uint8_t kind) {
 }
 const char* NameOfDType(uint8_t dtype) { return Pick(kDTypes, dtype); }
 const char* NameOfReduceOp(uint8_t op) { return Pick(kReduceOps, op); }
+
+std::string PrefixOf(ProgramCall call) {
+  if (call == ProgramCall::kNone) return "";
+  return std::string(Pick(kProgramCalls, static_cast<uint8_t>(call))) + ": ";
+}
 
 bool IsReduction(uint8_t kind) {
   constexpr uint8_t kAllReduce = 1;

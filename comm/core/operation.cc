@@ -67,7 +67,7 @@ std::string TagInWords(uint64_t tag) {
 }
 
 std::string Describe(const Operation& operation) {
-  std::string text = NameOf(operation);
+  std::string text = PrefixOf(operation.part_of) + NameOf(operation);
   if (operation.number > 0) text += " #" + std::to_string(operation.number);
   const char* place = operation.device == DeviceType::kCuda ? " on cuda" : "";
   const char* carrier = operation.by_backend ? " by the backend itself" : "";
@@ -90,6 +90,7 @@ std::string DescribeMismatch(uint64_t tag, const MessageSide& sender, const Mess
 }
 
 uint64_t Fingerprint(const Operation& operation) {
+  static_assert(static_cast<uint64_t>(DeviceType::kCuda) <= 0x3);  // two bits below part_of
   uint64_t shape =
       static_cast<uint64_t>(operation.kind) | static_cast<uint64_t>(operation.dtype) << 8 |
       static_cast<uint64_t>(operation.op) << 16 | static_cast<uint64_t>(operation.device) << 24 |

@@ -90,6 +90,7 @@ inline ActivityRecord RecordOf(const Operation& operation, uint64_t fingerprint)
   return {.kind = static_cast<uint8_t>(operation.kind),
           .dtype = static_cast<uint8_t>(operation.dtype),
           .op = operation.op,
+          .part_of = operation.part_of,
           .root = operation.global_root,
           .number = operation.number,
           .count = operation.count,

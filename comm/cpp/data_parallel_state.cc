@@ -9,6 +9,7 @@
 #include <rankrun/dist_error.h>
 
 #include "base/log.h"
+#include "comm/core/part_of.h"
 #include "comm/core/throw.h"
 #include "comm/cpp/model_agreement.h"
 #include "comm/group/group.h"
@@ -108,6 +109,7 @@ void DataParallelState::EndGroup(const std::string& reason) const noexcept {
 }
 
 void DataParallelState::BroadcastModel(int root) {
+  const PartOf part_of(ProgramCall::kDataParallel);
   for (const Parameter& parameter : parameters_) {
     group_.Broadcast(parameter.value, GroupRank{root}, options_.timeout);
   }
@@ -115,12 +117,14 @@ void DataParallelState::BroadcastModel(int root) {
 }
 
 void DataParallelState::BroadcastBuffers(int root) {
+  const PartOf part_of(ProgramCall::kDataParallel);
   for (const Buffer& buffer : options_.buffers) {
     group_.Broadcast(buffer.value, GroupRank{root}, options_.timeout);
   }
 }
 
 int DataParallelState::LargestRank(bool is_candidate) {
+  const PartOf part_of(ProgramCall::kDataParallel);
   int32_t rank = is_candidate ? group_.group_rank() : -1;
   group_.AllReduce(Tensor(&rank, DType::kInt32, 1), ReduceOp::kMax, options_.timeout);
   return rank;
@@ -160,6 +164,7 @@ void DataParallelState::StartFlag(bool syncs) {
   active_ = std::make_shared<int32_t>(syncs ? 1 : 0);
   CallOptions options = kAsync;
   options.timeout = options_.timeout;
+  const PartOf part_of(ProgramCall::kDataParallel);
   flag_ = group_.AllReduce(Tensor(active_.get(), DType::kInt32, 1), ReduceOp::kSum, options);
   flag_->Then([active = active_] {});  // keeps the memory
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "comm/core/part_of.h"
 #include "comm/training/divide.h"
 
 namespace rankrun::comm {
@@ -72,6 +73,7 @@ void GradientReducer::Start(size_t bucket) {
   if (calls_.empty()) first_call_ = MonotonicClock().Now();
   Tensor tensor(memory.get(), layout.dtype, layout.count);
   auto end = std::make_shared<std::atomic<TimePoint::rep>>(0);
+  const PartOf part_of(ProgramCall::kDataParallel);
   Work work = group_.AllReduce(tensor, op_, Async());
   // The reduction may go on after an error of this rank and the end of this object.
   work.Then([memory, end] {
@@ -83,6 +85,7 @@ void GradientReducer::Start(size_t bucket) {
 std::shared_ptr<GradientReducer::Bitmap> GradientReducer::StartBitmap(const Bitmap& used,
                                                                       Work& work) {
   auto bitmap = std::make_shared<Bitmap>(used);
+  const PartOf part_of(ProgramCall::kDataParallel);
   work = group_.AllReduce(*bitmap, ReduceOp::kMax, Async());
   work.Then([bitmap] {});  // keeps the memory
   return bitmap;

@@ -5,6 +5,7 @@
 #include <rankrun/join.h>
 
 #include "base/log.h"
+#include "comm/core/part_of.h"
 #include "comm/core/throw.h"
 #include "comm/group/group.h"
 #include "comm/group/process_group_access.h"
@@ -78,12 +79,14 @@ void Join::EndGroup() noexcept {
 
 // In CPU memory, whatever the device: the group has a backend for it.
 float Join::Sum(float mine) {
+  const comm::PartOf part_of(ProgramCall::kJoin);
   group_.AllReduce(Tensor(&mine, DType::kFloat32, 1));
   return mine;
 }
 
 std::optional<Work> Join::Notify() {
   auto active = std::make_shared<float>(1);
+  const comm::PartOf part_of(ProgramCall::kJoin);
   Work work = group_.AllReduce(Tensor(active.get(), DType::kFloat32, 1), ReduceOp::kSum, kAsync);
   work.Then([active] {});  // keeps the memory
   if (options_.throw_on_early_termination && Sum(0) != 0) {

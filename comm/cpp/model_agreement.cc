@@ -4,11 +4,13 @@
 
 #include <rankrun/objects.h>
 
+#include "comm/core/part_of.h"
 #include "comm/training/model_text.h"
 
 namespace rankrun::comm {
 
 Result<void> AgreeOnModel(ProcessGroup& group, const Result<std::string>& text, Timeout timeout) {
+  const PartOf part_of(ProgramCall::kDataParallel);
   const std::string mine = text ? *text : ModelRefusal(text.error());
   const std::vector<uint64_t> digest{HashOf(mine), mine.size()};
   std::vector<uint64_t> digests(digest.size() * static_cast<size_t>(group.world_size()));

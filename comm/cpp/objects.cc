@@ -8,6 +8,7 @@
 #include <rankrun/objects.h>
 
 #include "base/clock.h"
+#include "comm/core/part_of.h"
 #include "comm/core/throw.h"
 #include "comm/core/time_left.h"
 #include "comm/group/arguments.h"
@@ -203,6 +204,7 @@ Error OtherNumber(const ObjectCall& call, uint64_t sent, int sender, size_t want
 
 void BroadcastObjects(ProcessGroup& group, std::span<Object> objects, Peer root, Timeout timeout) {
   ObjectCall call{comm::GroupOf(group), "BroadcastObjects", timeout};
+  const comm::PartOf part_of(ProgramCall::kBroadcastObjects);
   if (!IsInvolved(call)) return;
   bool is_root = IsRoot(group, root);
   std::vector<uint64_t> sizes = SizesOf(objects);
@@ -220,6 +222,7 @@ void BroadcastObjects(ProcessGroup& group, std::span<Object> objects, Peer root,
 
 std::vector<Object> AllGatherObject(ProcessGroup& group, const Object& object, Timeout timeout) {
   ObjectCall call{comm::GroupOf(group), "AllGatherObject", timeout};
+  const comm::PartOf part_of(ProgramCall::kAllGatherObject);
   if (!IsInvolved(call)) return {};
   std::vector<uint64_t> sizes = GatherSizes(group, call, object.size(), timeout);
   std::vector<Object> objects = Sized(Kind::kAllGather, call, sizes);
@@ -230,6 +233,7 @@ std::vector<Object> AllGatherObject(ProcessGroup& group, const Object& object, T
 std::vector<Object> GatherObject(ProcessGroup& group, const Object& object, Peer root,
                                  Timeout timeout) {
   ObjectCall call{comm::GroupOf(group), "GatherObject", timeout};
+  const comm::PartOf part_of(ProgramCall::kGatherObject);
   if (!IsInvolved(call)) return {};
   std::vector<uint64_t> sizes = GatherSizes(group, call, object.size(), timeout);
   std::vector<Object> objects;
@@ -241,6 +245,7 @@ std::vector<Object> GatherObject(ProcessGroup& group, const Object& object, Peer
 Object ScatterObjects(ProcessGroup& group, std::span<const Object> objects, Peer root,
                       Timeout timeout) {
   ObjectCall call{comm::GroupOf(group), "ScatterObjects", timeout};
+  const comm::PartOf part_of(ProgramCall::kScatterObjects);
   if (!IsInvolved(call)) return {};
   std::vector<uint64_t> sizes(static_cast<size_t>(group.world_size()));
   std::vector<ConstTensor> inputs;

@@ -43,7 +43,7 @@ Result<Work> Group::Refuse(const Operation& operation, Error reason, const CallO
   if (refused) static_cast<void>(refused->IsCompleted());  // dropped here, not by the program
   if (!refused && !broken_.is_set()) return Error(refused.error());
   if (!refused) reason.message += "; the process group is broken";
-  return std::move(reason).In(NameOf(operation.kind) + Place());
+  return std::move(reason).In(PrefixOf(PartOf::OfThisThread()) + NameOf(operation.kind) + Place());
 }
 
 Result<Work> Group::UninvolvedWork(Kind kind) const {

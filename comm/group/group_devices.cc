@@ -86,6 +86,7 @@ Result<std::shared_ptr<void>> Group::SplitDevices(const DevicePart& part, TimePo
 Result<Work> Group::RunOnDevice(Operation operation, const CallOptions& options, DeviceCall call) {
   Result<std::chrono::milliseconds> limit = Effective(options.timeout);
   if (!limit) return Refuse(operation, limit.error(), options);
+  operation.part_of = PartOf::OfThisThread();
   call.operation = operation;
   call.timeout = *limit;
   call.stream = CurrentStream();

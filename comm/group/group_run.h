@@ -8,6 +8,7 @@
 #include "comm/async/work_handle.h"
 #include "comm/core/call_stack.h"
 #include "comm/core/debug_level.h"
+#include "comm/core/part_of.h"
 #include "comm/group/arguments.h"
 #include "comm/group/group.h"
 #include "comm/group/group_log.h"
@@ -65,6 +66,7 @@ Result<Work> Group::Run(Operation operation, const CallOptions& options, Body bo
     if (!limit) return Refuse(operation, limit.error(), options);
     timeout = *limit;
   }
+  operation.part_of = PartOf::OfThisThread();
   MutexLock lock(mutex_);
   operation.number = operations_ + 1;
   if (broken_.is_set()) return Broken(Describe(operation) + Place());

@@ -34,7 +34,7 @@ struct FrameHeader {
   uint8_t op = 0;              // of the call
   uint8_t code = 0;            // kFarewell: FarewellCode
   uint8_t device = 0;          // of the call
-  uint8_t reserved = 0;        // no padding: each byte that is sent is set
+  uint8_t form = 0;            // of the call: its part_of, and kByBackend
   uint64_t bytes = 0;          // of data in this frame
   uint64_t number = 0;         // of the call or message; kFarewell: of the first call that fails
   uint64_t fingerprint = 0;    // of the call
@@ -46,6 +46,12 @@ struct FrameHeader {
 };
 static_assert(sizeof(FrameHeader) == 64 && std::has_unique_object_representations_v<FrameHeader>);
 
+constexpr uint8_t kByBackend = 0x80;
+inline uint8_t FormOf(const Operation& operation) {
+  return static_cast<uint8_t>(static_cast<uint8_t>(operation.part_of) |
+                              (operation.by_backend ? kByBackend : 0));
+}
+
 // Returns the header of a frame about this call.
 inline FrameHeader HeaderOf(FrameKind kind, const Operation& operation, uint64_t fingerprint) {
   return {.kind = kind,
@@ -53,6 +59,7 @@ inline FrameHeader HeaderOf(FrameKind kind, const Operation& operation, uint64_t
           .dtype = static_cast<uint8_t>(operation.dtype),
           .op = static_cast<uint8_t>(operation.op),
           .device = static_cast<uint8_t>(operation.device),
+          .form = FormOf(operation),
           .number = operation.number,
           .fingerprint = fingerprint,
           .count = operation.count,
@@ -67,6 +74,8 @@ inline Operation OperationIn(const FrameHeader& header) {
           .dtype = static_cast<DType>(header.dtype),
           .op = static_cast<ReduceOp::Kind>(header.op),
           .device = static_cast<DeviceType>(header.device),
+          .by_backend = (header.form & kByBackend) != 0,
+          .part_of = static_cast<ProgramCall>(header.form & ~kByBackend),
           .root = header.root,
           .global_root = header.global_root,
           .count = header.count,

@@ -10,6 +10,7 @@
 #include <rankrun/future.h>
 #include <rankrun/objects.h>
 
+#include "comm/core/part_of.h"
 #include "comm/core/throw.h"
 #include "comm/core/time_left.h"
 #include "comm/cpp/rpc/device_data.h"
@@ -81,6 +82,7 @@ void StaticGroup::Leave() {
 }
 
 void StaticGroup::Join(core::Agent& agent, milliseconds limit) {
+  const comm::PartOf part_of(ProgramCall::kRpcShutdown);
   AwaitCalls(agent, limit);
   if (mark_ == nullptr) return;
   mark_->Remove();

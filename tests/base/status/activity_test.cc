@@ -49,6 +49,7 @@ TEST_F(ActivityTest, AnOperationIsShownWhileItIsUnderWay) {
   activity.Enter({.kind = 3,
                   .dtype = 1,
                   .op = 2,
+                  .part_of = ProgramCall::kJoin,
                   .root = 7,
                   .number = 1ULL << 40,
                   .count = 1ULL << 50,
@@ -58,6 +59,7 @@ TEST_F(ActivityTest, AnOperationIsShownWhileItIsUnderWay) {
   EXPECT_EQ(group.last.kind, 3);
   EXPECT_EQ(group.last.dtype, 1);
   EXPECT_EQ(group.last.op, 2);
+  EXPECT_EQ(group.last.part_of, ProgramCall::kJoin);
   EXPECT_EQ(group.last.root, 7);
   EXPECT_EQ(group.last.number, 1ULL << 40);
   EXPECT_EQ(group.last.count, 1ULL << 50);

@@ -231,7 +231,7 @@ TEST_F(FlightRecorderTest, RubbishInTheMemoryDoesNoHarm) {
   Collectives().records[3].stamp = 4 << 2 | 1;
   const std::vector<FlightOperation> operations = Operations();
   ASSERT_THAT(operations, SizeIs(2));
-  EXPECT_EQ(DescribeOperation(operations[1].what), "unknown (0 x unknown)");
+  EXPECT_EQ(DescribeOperation(operations[1].what), "unknown: unknown (0 x unknown)");
 }
 
 // A reader sees fields of one record only, however often they change.

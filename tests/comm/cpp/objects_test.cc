@@ -109,8 +109,8 @@ TEST_P(ObjectsWithoutMemoryTest, ALackOfMemoryReachesTheOtherRanks) {
       return ErrorOf([&] { CallWithMuch(name, world); }, kPatience / 2);
     });
     std::string call = name.substr(0, name.find(' '));
-    EXPECT_THAT(told[1],
-                AllOf(StartsWith("DistBackendError: " + call + " of the world"), HasSubstr(kNone)));
+    EXPECT_THAT(told[1], AllOf(StartsWith("DistBackendError: " + call),
+                               HasSubstr(": " + call + " of the world"), HasSubstr(kNone)));
     EXPECT_THAT(told[0], AllOf(HasSubstr("rank 1 refused " + call), HasSubstr(kNone)));
   }
 }
