@@ -3,6 +3,7 @@
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <sys/auxv.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -28,13 +29,27 @@ std::string Demangled(const char* name) {
   return text == nullptr ? name : text.get();
 }
 
+// Whether the frame is in the program itself, in a function without a dynamic symbol.
+bool IsNamelessInProgram(const Dl_info& frame, const Dl_info& program) {
+  return frame.dli_sname == nullptr && frame.dli_fbase == program.dli_fbase;
+}
+
+// Returns the object that the kernel has started.
+Dl_info Program() {
+  Dl_info info{};
+  dladdr(reinterpret_cast<void*>(getauxval(AT_PHDR)), &info);
+  return info;
+}
+
 // `frame` is a return address. The byte before it belongs to the call, even where the
-// call is the last instruction of its function.
-std::string InWords(void* frame) {
+// call is the last instruction of its function. Notes in `is_nameless` whether the program
+// could give it a name.
+std::string InWords(void* frame, bool& is_nameless) {
   auto address = reinterpret_cast<uintptr_t>(frame) - 1;
   Dl_info info{};
   if (dladdr(reinterpret_cast<void*>(address), &info) == 0 || info.dli_fname == nullptr)
     return "?" + InHex(address);
+  is_nameless = is_nameless || IsNamelessInProgram(info, Program());
   std::string file = info.dli_fname;
   file.erase(0, file.rfind('/') + 1);
   if (info.dli_sname == nullptr) {
@@ -56,9 +71,12 @@ CallStack CallStack::Here() {
 
 std::string CallStack::InWords() const {
   std::string text;
+  bool is_nameless = false;
   for (size_t i = 0; i < frames_.size(); ++i) {
-    text += "\n#" + std::to_string(i) + " " + comm::InWords(frames_[i]);
+    text += "\n#" + std::to_string(i) + " " + comm::InWords(frames_[i], is_nameless);
   }
+  if (is_nameless && dlsym(RTLD_DEFAULT, "main") == nullptr)
+    text += "\nlink the program with -rdynamic for the names of its functions";
   return text;
 }
 

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <string>
 #include <utility>
 
@@ -8,11 +10,21 @@
 
 namespace rankrun {
 
-void Breakpoint(GlobalRank rank, int skip, const char* file, int line) {
+namespace internal {
+
+int BeginStop(GlobalRank rank, int skip, const char* file, int line) {
   const std::string place = std::string(file) + ":" + std::to_string(line);
-  auto ok = comm::DefaultContext().Breakpoint({rank.value, skip, place});
+  auto stops = comm::DefaultContext().Breakpoint({rank.value, skip, place});
+  if (!stops) comm::Throw(std::move(stops).error().In("Breakpoint"));
+  return *stops ? gettid() : 0;
+}
+
+void EndStop() {
+  auto ok = comm::DefaultContext().breakpoints().GoOn();
   if (!ok) comm::Throw(std::move(ok).error().In("Breakpoint"));
 }
+
+}  // namespace internal
 
 std::string BreakpointInside(GlobalRank rank, int skip, const char* file, int line) {
   const std::string place = std::string(file) + ":" + std::to_string(line);

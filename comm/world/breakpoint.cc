@@ -29,23 +29,23 @@ Result<void> Check(const BreakpointCall& call, int world_size) {
 
 }  // namespace
 
-Result<void> GroupTable::Breakpoint(const BreakpointCall& call) {
+Result<bool> GroupTable::Breakpoint(const BreakpointCall& call) {
   if (world() == nullptr) return Invalid("there is no world process group: call Init() first");
-  if (auto ok = CheckHome(); !ok) return ok;
+  if (auto ok = CheckHome(); !ok) return std::move(ok).error();
   const GroupIdentity& all = TheWorld().identity();
   if (auto ok = Check(call, all.world_size()); !ok) return Refuse(ok.error());
   const std::string wishes = "a breakpoint of rank " + std::to_string(call.global_rank) +
                              " that skips " + std::to_string(call.skip) + " calls";
   int& skipped = world_.breakpoints.skipped[call.place + " " + wishes];
   const bool skips = skipped < call.skip;
-  if (skips && ++skipped > 1) return {};
+  if (skips && ++skipped > 1) return false;
   const TimePoint deadline = std::chrono::steady_clock::now() + all.timeout;
   if (auto ok = Agree(wishes, deadline); !ok) return ok.error();
-  if (skips) return {};
+  if (skips) return false;
   return Hold(call);
 }
 
-Result<void> GroupTable::Hold(const BreakpointCall& call) {
+Result<bool> GroupTable::Hold(const BreakpointCall& call) {
   Group& world = TheWorld();
   const GroupIdentity& all = world.identity();
   store::Store& store = *world_.meeting_store;
@@ -63,17 +63,24 @@ Result<void> GroupTable::Hold(const BreakpointCall& call) {
     if (call.debugs_itself) {
       world_.breakpoints.store = &store;
       world_.breakpoints.awaited_key = key;
-      return world_.breakpoints.Borrow(rank);
+      if (auto ok = world_.breakpoints.Borrow(rank); !ok) return std::move(ok).error();
+      return false;
     }
-    auto held = StopInDebugger(rank);
-    return held ? store.Set(key, "") : held;
+    auto stop = DebuggerStop::Await(rank);
+    if (!stop) return std::move(stop).error();
+    world_.breakpoints.store = &store;
+    world_.breakpoints.stop_key = key;
+    world_.breakpoints.stop = *std::move(stop);
+    if (world_.breakpoints.stop != nullptr) return true;
+    if (auto ok = world_.breakpoints.GoOn(); !ok) return std::move(ok).error();
+    return false;
   }
   Awaited awaited(StatusPage::OfThisProcess(),
                   std::string(kBreakpointWait) + std::to_string(call.global_rank));
   const TimePoint began = std::chrono::steady_clock::now();
   for (;;) {
     auto released = store.Get(key, kBetweenLooks);
-    if (released) return {};
+    if (released) return false;
     if (auto failure = find_failure(began)) return *std::move(failure);
     if (released.error().code != ErrorCode::kTimeout) return released.error();
   }
@@ -88,6 +95,11 @@ Result<void> BreakpointState::Borrow(const HeldRank& rank) {
   }
   static_cast<void>(LetOthersGoOn());
   return std::move(asked).error();
+}
+
+Result<void> BreakpointState::GoOn() {
+  stop.reset();
+  return store->Set(std::exchange(stop_key, {}), "");
 }
 
 Result<void> BreakpointState::LetOthersGoOn() {

@@ -56,7 +56,8 @@ class GroupTable {
   // per rank; null for this one. All ranks call it. Errors: as tcp::ConnectAll.
   Result<std::vector<std::unique_ptr<stream::Connection>>> ConnectAgain(
       const std::string& name, std::chrono::milliseconds timeout);
-  Result<void> Breakpoint(const BreakpointCall& call);
+  // Returns whether this thread must stop for a debugger, then call GoOn of breakpoints().
+  Result<bool> Breakpoint(const BreakpointCall& call);
   BreakpointState& breakpoints() { return world_.breakpoints; }
   // Ends the calls of a group, or of all groups with the world. Error: kInvalid, it is destroyed,
   // or this process is a fork. Thread: any.
@@ -106,8 +107,7 @@ class GroupTable {
   Error Refuse(Error reason);
   // Chooses the backend, given the wishes for a new group.
   BackendWish BackendFor(const std::string& backend, const std::optional<NcclOptions>& nccl) const;
-  // Joins the group that all members have agreed on and that has a name; only adds it
-  // if this rank is no member.
+  // Joins the group on which all members have agreed; only adds it if this rank is no member.
   Result<ProcessGroup*> Enter(GroupIdentity identity, const BackendWish& backend,
                               TimePoint deadline, std::shared_ptr<void> device_connection = {});
   // Enters one group after the other; all or none.
@@ -123,7 +123,7 @@ class GroupTable {
   Error RefuseLocally(const GroupOptions& options, Error reason);
   Result<void> OpenMeetings(std::chrono::milliseconds timeout);
   Result<void> Agree(const std::string& wishes, TimePoint deadline);
-  Result<void> Hold(const BreakpointCall& call);
+  Result<bool> Hold(const BreakpointCall& call);
   std::string WishesKey(int new_group, int global_rank);
   void DeleteWishesBefore(int new_group);
   void ForgetKeysOf(const GroupIdentity& destroyed);

@@ -15,23 +15,8 @@
 #include "base/log.h"
 #include "base/status/activity.h"
 #include "base/status/status_page.h"
-#include "comm/world/stop_number.h"
 
 namespace rankrun::comm {
-namespace {
-
-// The kernel sends no event when a debugger attaches.
-constexpr std::chrono::milliseconds kBetweenLooks{10};
-
-// Returns whether a debugger has attached to this thread. It attaches to others before.
-bool IsTraced() {
-  Fd status(open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC));
-  char text[4096];
-  const ssize_t size = status ? read(status.get(), text, sizeof text - 1) : 0;
-  text[size > 0 ? size : 0] = '\0';
-  const char* tracer = strstr(text, "TracerPid:");
-  return tracer != nullptr && std::atoi(tracer + strlen("TracerPid:")) != 0;
-}
 
 // Lets any process of this user attach, also where only ancestors may (Yama). The permission
 // stays, because the kernel does not tell the one that the program had given before. Makes
@@ -61,6 +46,21 @@ class Attachable {
   sigset_t mask_{};
 };
 
+namespace {
+
+// The kernel sends no event when a debugger attaches.
+constexpr std::chrono::milliseconds kBetweenLooks{10};
+
+// Returns whether a debugger has attached to this thread. It attaches to others before.
+bool IsTraced() {
+  Fd status(open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC));
+  char text[4096];
+  const ssize_t size = status ? read(status.get(), text, sizeof text - 1) : 0;
+  text[size > 0 ? size : 0] = '\0';
+  const char* tracer = strstr(text, "TracerPid:");
+  return tracer != nullptr && std::atoi(tracer + strlen("TracerPid:")) != 0;
+}
+
 void LogHowToAttach(const HeldRank& rank) {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
@@ -71,23 +71,31 @@ void LogHowToAttach(const HeldRank& rank) {
 
 }  // namespace
 
-Result<void> StopInDebugger(const HeldRank& rank) {
+DebuggerStop::DebuggerStop(const HeldRank& rank)
+    : awaited_(StatusPage::OfThisProcess(), std::string(kDebuggerWait) + rank.place),
+      attachable_(std::make_unique<Attachable>()),
+      stop_{rank.global_rank, NextHold(StatusPage::OfThisProcess())},
+      was_traced_(IsTraced()) {}
+
+Result<std::unique_ptr<DebuggerStop>> DebuggerStop::Await(const HeldRank& rank) {
   const StatusPage* page = StatusPage::OfThisProcess();
-  Awaited awaited(page, std::string(kDebuggerWait) + rank.place);
-  Attachable attachable;
   const TimePoint began = MonotonicClock().Now();
-  const uint32_t hold = NextHold(page);
-  const bool was_traced = IsTraced();
-  if (!was_traced && !TellAgent("stopped", {rank.global_rank, hold})) LogHowToAttach(rank);
+  std::unique_ptr<DebuggerStop> stop(new DebuggerStop(rank));
+  if (!stop->was_traced_ && !TellAgent("stopped", stop->stop_)) LogHowToAttach(rank);
   while (!IsTraced()) {
-    if (page != nullptr && page->debuggers_ended() >= hold) return {};
+    if (page != nullptr && page->debuggers_ended() >= stop->stop_.hold) {
+      return std::unique_ptr<DebuggerStop>();
+    }
     if (rank.deaths.has_death()) return rank.deaths.ErrorSince(began);
     if (auto failure = rank.find_failure(began)) return *std::move(failure);
     rank.deaths.SleepUntil(MonotonicClock().Now() + kBetweenLooks);
   }
-  raise(SIGTRAP);
-  if (!was_traced) TellAgent("passed", {rank.global_rank, hold});
-  return {};
+  stop->has_stopped_ = true;
+  return stop;
+}
+
+DebuggerStop::~DebuggerStop() {
+  if (has_stopped_ && !was_traced_) TellAgent("passed", stop_);
 }
 
 }  // namespace rankrun::comm
