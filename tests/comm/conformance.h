@@ -27,6 +27,7 @@ using VectorRun = std::string (*)(ProcessGroup& world, const Json& vector);
 const std::map<std::string, VectorRun>& CollectiveRuns();
 const std::map<std::string, VectorRun>& MessageRuns();
 const std::map<std::string, VectorRun>& ObjectRuns();
+const std::map<std::string, VectorRun>& FailureRuns();
 
 // Memory of all elements, which the host can access; that of std::pmr's default resource.
 // `await` waits until the device is done with its work.

@@ -1,18 +1,24 @@
 #!/bin/sh
 # installed_package.sh BUILD SOURCE: installs BUILD into an empty folder, then
 # builds and runs programs with the installed package: the examples train_lm,
-# store, launch, collectives, rpc, c and backend with CMake, and a small program each in
-# C++ and C with pkg-config. The conformance vectors run over the example backend.
+# store, launch, collectives, rpc, c and backend and the short programs beside
+# this file with CMake, and a small program each in C++ and C with pkg-config. The
+# conformance vectors run over the example backend.
 set -eu
 build=$1 source=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cmake --install "$build" --prefix "$folder/usr" >"$folder/log" || { cat "$folder/log"; exit 1; }
-for example in train_lm store launch collectives rpc c backend; do
-  cmake -S "$source/examples/$example" -B "$folder/$example" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+build_with_package() {
+  cmake -S "$1" -B "$2" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_PREFIX_PATH="$folder/usr" >"$folder/log"
-  cmake --build "$folder/$example" >"$folder/log" || { cat "$folder/log"; exit 1; }
+  cmake --build "$2" >"$folder/log" || { cat "$folder/log"; exit 1; }
+}
+for example in train_lm store launch collectives rpc c backend; do
+  build_with_package "$source/examples/$example" "$folder/$example"
 done
+programs=$source/tests/project/short_programs
+build_with_package "$programs" "$folder/short_programs"
 "$folder/usr/bin/rankrun" -n 2 "$folder/train_lm/train_lm" --steps 5 --hidden 8 | tee "$folder/out"
 grep -q 'final loss' "$folder/out"
 "$folder/usr/bin/rankrun" -n 2 "$folder/store/meet" --jobs 5 | tee "$folder/out"
@@ -28,13 +34,16 @@ grep -q 'best rate: 0.5' "$folder/out"
 "$folder/usr/bin/rankrun" -n 2 "$folder/collectives/handover"
 "$folder/usr/bin/rankrun" -n 3 "$folder/rpc/own_agent" | tee "$folder/out"
 grep -q 'worker1 keeps: hello worker 1' "$folder/out"
+for program in "$programs"/*.cc; do
+  "$folder/usr/bin/rankrun" -n 2 "$folder/short_programs/$(basename "$program" .cc)"
+done
 "$folder/usr/bin/rankrun" -n 2 "$folder/c/pi"
 "$folder/usr/bin/rankrun" -n 2 "$source/examples/python/mean.py"
 RANKRUN_PLUGIN_DIR="$folder/backend" RANKRUN_BACKEND=local \
   "$folder/usr/bin/rankrun" -n 2 "$folder/c/pi"
 RANKRUN_TEST_PLUGIN_DIR="$folder/backend" RANKRUN_TEST_BACKEND=local "$build/bin/comm_tests" \
   --gtest_filter='Vectors/ConformanceTest.*_local' | tee "$folder/out"
-grep -q '^\[  PASSED  \] 50 tests' "$folder/out"
+grep -q '^\[  PASSED  \] 53 tests' "$folder/out"
 test -f "$folder/usr/share/man/man1/rankrun.1"
 test -f "$folder/usr/share/man/man1/rankctl.1"
 test -f "$folder/usr/share/man/man1/rankrun-bench.1"
