@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,53 +42,43 @@ void Check(bool good, const std::string& what) {
   std::exit(1);
 }
 
+Kind KindOf(const std::string& name) {
+  static const std::map<std::string, Kind> kKinds{
+      {"all_reduce", Kind::kAllReduce},         {"barrier", Kind::kBarrier},
+      {"broadcast", Kind::kBroadcast},          {"all_gather", Kind::kAllGather},
+      {"reduce_scatter", Kind::kReduceScatter}, {"all_to_all", Kind::kAllToAll}};
+  auto found = kKinds.find(name);
+  Check(found != kKinds.end(), "no such collective: " + name);
+  return found->second;
+}
+
 // Returns the data of one collective. `bytes` of the subject is the size of the whole: the
 // gathered output, or the scattered input.
 comm::Collective DataOf(Subject& subject) {
   auto n = static_cast<size_t>(subject.ranks);
-  auto mine = static_cast<size_t>(subject.rank);
-  size_t part = subject.bytes / sizeof(float) / n * sizeof(float);
   auto* data = reinterpret_cast<std::byte*>(subject.data.data());
   auto* other = reinterpret_cast<std::byte*>(subject.other.data());
-  comm::Collective collective{.kind = Kind::kAllReduce,
-                              .root = comm::Operation::kNoRoot,
-                              .outputs = {},
-                              .inputs = {},
-                              .reduction = {.dtype = DType::kFloat32, .op = ReduceOp::kSum}};
-  if (subject.kind == "barrier") {
-    collective.kind = Kind::kBarrier;
-    return collective;
+  static std::vector<Block> outputs;
+  static std::vector<ConstBlock> inputs;
+  const Kind kind = KindOf(subject.kind);
+  bool is_whole = kind == Kind::kAllReduce || kind == Kind::kBroadcast;
+  size_t part = is_whole ? subject.bytes : subject.bytes / sizeof(float) / n * sizeof(float);
+  outputs.assign(n, {is_whole ? data : other, part});
+  inputs.assign(n, {data, part});
+  for (size_t r = 0; r < n && !is_whole; ++r) {
+    outputs[r].data += r * part;
+    inputs[r].data += r * part;
   }
-  static Block whole_output;
-  static ConstBlock whole_input;
-  whole_output = {data, subject.bytes};
-  whole_input = {data, subject.bytes};
-  collective.outputs = {&whole_output, 1};
-  if (subject.kind == "broadcast") {
-    collective.kind = Kind::kBroadcast;
-    collective.root = 0;
-    return collective;
-  }
-  collective.inputs = {&whole_input, 1};
-  if (subject.kind == "all_reduce") return collective;
-  static std::vector<Block> outputs(n);
-  static std::vector<ConstBlock> inputs(n);
-  for (size_t r = 0; r < n; ++r) {
-    outputs[r] = Block{other + r * part, part};
-    inputs[r] = ConstBlock{data + r * part, part};
-  }
-  collective.outputs = outputs;
-  collective.inputs = inputs;
-  if (subject.kind == "all_gather") {
-    collective.kind = Kind::kAllGather;
-    collective.inputs = {&inputs[mine], 1};
-  } else if (subject.kind == "reduce_scatter") {
-    collective.kind = Kind::kReduceScatter;
-    collective.outputs = {&outputs[mine], 1};
-  } else {
-    Check(subject.kind == "all_to_all", "no such collective: " + subject.kind);
-    collective.kind = Kind::kAllToAll;
-  }
+  const auto own = static_cast<size_t>(subject.rank);
+  bool has_one_output = is_whole || kind == Kind::kReduceScatter;
+  bool has_one_input = is_whole || kind == Kind::kAllGather;
+  comm::Collective collective{.kind = kind};
+  collective.root = kind == Kind::kBroadcast ? 0 : comm::Operation::kNoRoot;
+  collective.reduction = {.dtype = DType::kFloat32, .op = ReduceOp::kSum};
+  if (kind == Kind::kBarrier) return collective;
+  collective.outputs = has_one_output ? std::span(&outputs[own], 1) : std::span(outputs);
+  collective.inputs = has_one_input ? std::span(&inputs[own], 1) : std::span(inputs);
+  if (kind == Kind::kBroadcast) collective.inputs = {};
   return collective;
 }
 

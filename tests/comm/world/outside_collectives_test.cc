@@ -105,7 +105,7 @@ class InMemory {
  private:
   using Calls = std::vector<const rankrun_backend_call*>;
 
-  // Returns the calls of all ranks; empty if that is in vain.
+  // Returns the calls of all ranks; empty if the call is cancelled.
   Calls Meet(int rank, const rankrun_backend_call& call) {
     auto own = static_cast<size_t>(rank);
     std::unique_lock lock(mutex_);
@@ -177,8 +177,8 @@ struct OutsideCollectivesTest : OutsideRanks {
 
 using Ints = std::vector<int>;
 
-// Runs all collectives of three ranks, and returns what is wrong. Rank r's blocks have r + 1
-// elements where they may differ.
+// Runs all collectives of three ranks, and returns the names of failed ones. Rank r's blocks have r
+// + 1 elements where they may differ.
 std::string WrongResults(Backend& backend, int rank) {
   std::string wrong;
   uint64_t number = 0;
