@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <fstream>
 
 #include "base/host_name.h"
 #include "base/process/process_handle.h"
@@ -22,11 +21,8 @@ constexpr char kFormat[] = "rankrun-1";
 // Returns the name of this host and the id of its start, because hosts that share a folder may
 // have one name.
 std::string ThisHost() {
-  std::string host = HostName();
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string boot_id;
-  if (file >> boot_id) host += "/" + boot_id;
-  return host;
+  const std::string boot = BootId();
+  return boot.empty() ? HostName() : HostName() + "/" + boot;
 }
 
 nanoseconds SinceBoot() {

@@ -65,12 +65,6 @@ void SetText(char (&to)[kSize], const std::string& text) {
   std::memcpy(to, text.data(), size);
 }
 
-std::string Boot() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  return boot;
-}
-
 // Longest wait for a thread that writes a record, or a block to the file.
 constexpr std::chrono::milliseconds kPatience{1000};
 
@@ -118,7 +112,7 @@ pid_t ParentOf(pid_t pid) {
 // Returns whether the process that wrote the trace has started this one.
 bool IsOfAncestor(const std::string& path) {
   auto trace = ReadTraceOwner(path);
-  if (!trace || trace->host != HostName() || trace->boot != Boot()) return false;
+  if (!trace || trace->host != HostName() || trace->boot != BootId()) return false;
   pid_t pid = getppid();
   while (pid > 0 && pid != trace->pid) pid = ParentOf(pid);
   return pid > 0;
@@ -197,7 +191,7 @@ Result<void> TraceWriter::Open(const TraceOwner& owner) {
   header.pid = getpid();
   for (uint64_t i = 0; i < kTraceRingBlocks; ++i) header.ring[i] = i;
   SetText(header.host, HostName());
-  SetText(header.boot, Boot());
+  SetText(header.boot, BootId());
   SetText(header.run_id, owner.run_id);
   header.first = header.later[0] = ReadAllClocks();
   next_reading_ = header.first.ticks + kFirstTicks;

@@ -44,12 +44,12 @@ Dl_info Program() {
 // `frame` is a return address. The byte before it belongs to the call, even where the
 // call is the last instruction of its function. Notes in `is_nameless` whether the program
 // could give it a name.
-std::string InWords(void* frame, bool& is_nameless) {
+std::string InWords(void* frame, const Dl_info& program, bool& is_nameless) {
   auto address = reinterpret_cast<uintptr_t>(frame) - 1;
   Dl_info info{};
   if (dladdr(reinterpret_cast<void*>(address), &info) == 0 || info.dli_fname == nullptr)
     return "?" + InHex(address);
-  is_nameless = is_nameless || IsNamelessInProgram(info, Program());
+  is_nameless = is_nameless || IsNamelessInProgram(info, program);
   std::string file = info.dli_fname;
   file.erase(0, file.rfind('/') + 1);
   if (info.dli_sname == nullptr) {
@@ -71,9 +71,10 @@ CallStack CallStack::Here() {
 
 std::string CallStack::InWords() const {
   std::string text;
+  const Dl_info program = Program();
   bool is_nameless = false;
   for (size_t i = 0; i < frames_.size(); ++i) {
-    text += "\n#" + std::to_string(i) + " " + comm::InWords(frames_[i], is_nameless);
+    text += "\n#" + std::to_string(i) + " " + comm::InWords(frames_[i], program, is_nameless);
   }
   if (is_nameless && dlsym(RTLD_DEFAULT, "main") == nullptr)
     text += "\nlink the program with -rdynamic for the names of its functions";

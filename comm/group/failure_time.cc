@@ -1,10 +1,10 @@
 #include "comm/group/failure_time.h"
 
 #include <charconv>
-#include <fstream>
 #include <string_view>
 
 #include "base/format.h"
+#include "base/host_name.h"
 
 namespace rankrun::comm {
 namespace {
@@ -19,8 +19,7 @@ constexpr milliseconds kLateBetweenHosts{1000};
 // Returns a word that differs between hosts, and between two boots of one.
 const std::string& NameOfClock() {
   static const std::string name = [] {
-    std::string boot;
-    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+    std::string boot = BootId();
     return boot.empty() ? "unknown" : boot;
   }();
   return name;

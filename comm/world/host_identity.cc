@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
 
+#include "base/host_name.h"
 #include "base/memory_file.h"
 #include "base/process/dumpable.h"
 
@@ -27,8 +27,7 @@ bool LacksSharedMemory(const std::string& identity) {
 bool HidesFiles(const std::string& identity) { return identity.find(kHidden) != identity.npos; }
 
 std::string HostIdentity() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  const std::string boot = BootId();
   struct stat pids {};
   if (stat("/proc/self/ns/pid", &pids) != 0 || boot.empty()) {
     // Unique per process, so that this rank shares memory with no other.

@@ -17,11 +17,9 @@ static_assert(static_cast<int>(Kind::kAllReduce) == RANKRUN_CALL_ALL_REDUCE &&
 class CallInC {
  public:
   CallInC(const Collective& collective, const Call& call, const std::function<bool()>& is_cancelled)
-      : is_cancelled_(is_cancelled) {
-    for (const Block& block : collective.outputs) outputs_.push_back({block.data, block.bytes});
-    for (const ConstBlock& block : collective.inputs) {
-      inputs_.push_back({const_cast<std::byte*>(block.data), block.bytes});
-    }
+      : is_cancelled_(is_cancelled),
+        outputs_(BlocksInC(collective.outputs)),
+        inputs_(BlocksInC(collective.inputs)) {
     bool reduces = Reduces(collective.kind);
     DType dtype = reduces ? collective.reduction.dtype : call.operation.dtype;
     call_ = {.size = sizeof(rankrun_backend_call),
@@ -49,8 +47,8 @@ class CallInC {
 
  private:
   const std::function<bool()>& is_cancelled_;
-  std::vector<rankrun_bytes> outputs_;
-  std::vector<rankrun_bytes> inputs_;
+  const std::vector<rankrun_bytes> outputs_;
+  const std::vector<rankrun_bytes> inputs_;
   rankrun_backend_call call_;
 };
 

@@ -3,11 +3,14 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <rankrun/c/types.h>
 
 #include "base/result.h"
+#include "comm/core/collective.h"
 #include "comm/world/plugin.h"
 
 namespace rankrun::comm {
@@ -63,6 +66,20 @@ Result<void> Ask(Function function, Arguments... arguments) {
   if (status == RANKRUN_TIMEOUT) code = ErrorCode::kTimeout;
   if (status == RANKRUN_NETWORK) code = ErrorCode::kPeerLost;
   return Error{code, reason[0] != '\0' ? reason.data() : "the backend gives no reason"};
+}
+
+// Returns blocks in the form of an outside backend, which only reads those that are const.
+inline std::vector<rankrun_bytes> BlocksInC(std::span<const Block> blocks) {
+  std::vector<rankrun_bytes> in_c;
+  for (const Block& block : blocks) in_c.push_back({block.data, block.bytes});
+  return in_c;
+}
+inline std::vector<rankrun_bytes> BlocksInC(std::span<const ConstBlock> blocks) {
+  std::vector<rankrun_bytes> in_c;
+  for (const ConstBlock& block : blocks) {
+    in_c.push_back({const_cast<std::byte*>(block.data), block.bytes});
+  }
+  return in_c;
 }
 
 // A backend for CPU memory refuses no arguments: the library has checked them.

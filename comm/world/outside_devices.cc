@@ -27,11 +27,8 @@ constexpr std::chrono::seconds kStorePatience{5};
 // A call in the form of the backend. Borrows the call.
 class CallInC {
  public:
-  explicit CallInC(const DeviceCall& call) {
-    for (const Block& block : call.outputs) outputs_.push_back({block.data, block.bytes});
-    for (const ConstBlock& block : call.inputs) {
-      inputs_.push_back({const_cast<std::byte*>(block.data), block.bytes});
-    }
+  explicit CallInC(const DeviceCall& call)
+      : outputs_(BlocksInC(call.outputs)), inputs_(BlocksInC(call.inputs)) {
     call_ = {.size = sizeof(rankrun_device_call),
              .kind = static_cast<uint8_t>(call.operation.kind),
              .dtype = static_cast<uint8_t>(call.operation.dtype),
@@ -51,8 +48,8 @@ class CallInC {
   const rankrun_device_call* get() const { return &call_; }
 
  private:
-  std::vector<rankrun_bytes> outputs_;
-  std::vector<rankrun_bytes> inputs_;
+  const std::vector<rankrun_bytes> outputs_;
+  const std::vector<rankrun_bytes> inputs_;
   rankrun_device_call call_;
 };
 
