@@ -12,7 +12,8 @@ function(rankrun_unity target)
     return()
   endif()
   execute_process(
-    COMMAND awk -v most=${unity_most} -f ${CMAKE_SOURCE_DIR}/cmake/unity.awk ${sources}
+    COMMAND awk -v most=${unity_most} -v root=${CMAKE_SOURCE_DIR}
+      -f ${CMAKE_SOURCE_DIR}/cmake/unity.awk ${sources}
     WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
     OUTPUT_VARIABLE lines OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   string(REPLACE "\n" ";" lines "${lines}")
