@@ -73,5 +73,13 @@ TEST_F(UnityTest, ANameOfAHeaderInAnotherNamespaceIsNone) {
   EXPECT_EQ(UnitsOf("a.cc b.cc"), (Units{{"a.cc", 1}, {"b.cc", 1}}));
 }
 
+TEST_F(UnityTest, ANamespaceNearerByHidesAnotherOfItsName) {
+  folder_.Write("near.h", "namespace rankrun::comm::rpc {\nint One();\n}\n");
+  folder_.Write("a.cc", "#include \"near.h\"\nnamespace rankrun::comm {\n}\n");
+  folder_.Write("b.cc", "namespace rankrun::comm {\nvoid Run() {\n  rpc::Init();\n}\n}\n");
+  EXPECT_EQ(UnitsOf("a.cc b.cc"), (Units{{"a.cc", 1}, {"b.cc", 2}}));
+  EXPECT_EQ(UnitsOf("b.cc a.cc"), (Units{{"a.cc", 2}, {"b.cc", 1}}));
+}
+
 }  // namespace
 }  // namespace rankrun
