@@ -10,14 +10,19 @@
 #include <vector>
 
 #include <rankrun/distributed.h>
+#include <rankrun/join.h>
 #include <rankrun/objects.h>
+#include <rankrun/rpc.h>
+#include <rankrun/training/data_parallel.h>
 
 #include "base/status/activity.h"
+#include "tests/comm/cpp/toy_model.h"
 #include "tests/comm/worlds.h"
 
 namespace rankrun::comm {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -58,6 +63,52 @@ TEST(PartOfTest, ObjectsHaveTheNameOfTheirCall) {
     EXPECT_THAT(text, StartsWith("DistTimeoutError: " + name + " of the world process group"));
     EXPECT_THAT(text, HasSubstr(" | " + name));
   }
+}
+
+struct Idle : Joinable {
+  explicit Idle(ProcessGroup& group) : world(group) {}
+  std::unique_ptr<JoinHook> MakeJoinHook(const JoinArguments&) override {
+    return std::make_unique<JoinHook>();
+  }
+  ProcessGroup& join_process_group() const override { return world; }
+
+  ProcessGroup& world;
+};
+
+// Returns the error of rank 0's `call` after rank 1 has called Barrier instead.
+std::string MismatchOf(const std::function<void(ProcessGroup& world)>& call) {
+  return OnRanks(2, [&](int rank) {
+    ProcessGroup& world = Init({.backend = "tcp"});
+    return ErrorOf([&] {
+      if (rank == 0) return call(world);
+      world.Barrier();
+    });
+  })[0];
+}
+
+TEST(PartOfTest, HelpersOfTrainingHaveTheirName) {
+  EXPECT_THAT(MismatchOf([](ProcessGroup& world) {
+                Idle model(world);
+                Join({&model}).Finish();
+              }),
+              AllOf(StartsWith("DistMismatchError: "), HasSubstr("Join: AllReduce #1")));
+  EXPECT_THAT(MismatchOf([](ProcessGroup& world) {
+                ToyModel model;
+                DataParallel(world, model.parameters());
+              }),
+              AllOf(StartsWith("DistMismatchError: "), HasSubstr("DataParallel: ")));
+}
+
+TEST(PartOfTest, ShutdownOfRpcHasItsName) {
+  InSharedMemory<std::atomic<bool>> has_failed;
+  auto texts = OnRanks(2, [&](int rank) {
+    rpc::Init("w" + std::to_string(rank));
+    while (rank == 1 && !*has_failed) std::this_thread::yield();
+    std::string text = ErrorOf([&] { rpc::Shutdown(rank == 0, kShort); });
+    *has_failed = true;
+    return text;
+  });
+  EXPECT_THAT(texts[0], StartsWith("DistTimeoutError: rpc::Shutdown: AllReduce #"));
 }
 
 }  // namespace
