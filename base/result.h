@@ -6,6 +6,8 @@
 #include <utility>
 #include <variant>
 
+#include "base/private_api.h"
+
 namespace rankrun {
 
 enum class ErrorCode {
@@ -35,7 +37,7 @@ struct Error {
 // Returns "<what>: <text of errno_value>" with the matching code: kNotFound for
 // ENOENT, kTimeout for ETIMEDOUT, kExhausted for EAGAIN, EMFILE, ENFILE and
 // ENOMEM, otherwise kSystem.
-Error SystemError(std::string_view what, int errno_value);
+RANKRUN_PRIVATE_API Error SystemError(std::string_view what, int errno_value);
 
 // A T, or the Error that prevented it. Has the interface of std::expected<T,
 // Error> (C++23), which is to replace it.

@@ -1,5 +1,5 @@
 # Rules of `cmake --install`: programs with their completion scripts, the
-# library, its plug-ins and headers, a CMake package, a pkg-config file and man
+# libraries, plug-ins and headers, a CMake package, pkg-config files and man
 # pages.
 include(CMakePackageConfigHelpers)
 
@@ -22,7 +22,7 @@ if(TARGET rankrun)
 endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rankrun)
-install(TARGETS rankrun_shared EXPORT rankrunTargets LIBRARY)
+install(TARGETS rankrun_shared rankrun_rpc_shared EXPORT rankrunTargets LIBRARY)
 # The second folder in which the library searches, beside its own.
 install(TARGETS rankrun_gloo rankrun_topology LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/rankrun)
 foreach(plugin rankrun_mpi rankrun_nccl)
@@ -47,7 +47,7 @@ install(FILES
   ${CMAKE_BINARY_DIR}/rankrunConfigVersion.cmake
   DESTINATION ${package_dir})
 
-# The pkg-config file. It finds all paths relative to its own location, so that
+# The pkg-config files. They find all paths relative to their own location, so that
 # the prefix can be chosen at installation.
 if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR} OR IS_ABSOLUTE ${CMAKE_INSTALL_INCLUDEDIR})
   set(pc_prefix ${CMAKE_INSTALL_PREFIX})
@@ -61,8 +61,10 @@ else()
   set(pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
   set(pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
-configure_file(cmake/rankrun.pc.in ${CMAKE_BINARY_DIR}/rankrun.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/rankrun.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(library rankrun rankrun-rpc)
+  configure_file(cmake/${library}.pc.in ${CMAKE_BINARY_DIR}/${library}.pc @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/${library}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()
 
 file(GLOB man_pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/man/*.1)
 install(FILES ${man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

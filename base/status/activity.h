@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/private_api.h"
 #include "base/status/activity_table.h"
 #include "base/status/flight_recorder.h"
 #include "base/status/ticks.h"
@@ -75,10 +76,10 @@ class Awaited {
 // of the agent. A worker that is idle in these may sleep for long.
 class LibraryUse {
  public:
-  explicit LibraryUse(const StatusPage* page);  // may be null
+  RANKRUN_PRIVATE_API explicit LibraryUse(const StatusPage* page);  // may be null
   LibraryUse(const LibraryUse&) = delete;
   LibraryUse& operator=(const LibraryUse&) = delete;
-  ~LibraryUse();
+  RANKRUN_PRIVATE_API ~LibraryUse();
 
  private:
   uint32_t* users_ = nullptr;

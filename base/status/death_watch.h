@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/private_api.h"
 #include "base/result.h"
 #include "base/status/status_page.h"
 
@@ -42,7 +43,7 @@ class DeathWatch {
   TimePoint NextLook(TimePoint deadline) const;
 
   // Sleeps until `until` or until a death is published.
-  void SleepUntil(TimePoint until) const;
+  RANKRUN_PRIVATE_API void SleepUntil(TimePoint until) const;
 
  private:
   const StatusPage* page_ = nullptr;

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "base/fork_count.h"
+#include "base/private_api.h"
 #include "base/status/activity_table.h"
 #include "base/status/flight_table.h"
 #include "base/status/shared_field.h"
@@ -80,7 +81,7 @@ class FlightRecorder {
     shared::Set(record.begin, now);
     shared::Set(record.stamp, Stamp(number, FlightState::kUnderWay));
   }
-  static void EndRecord(const FlightEntry& entry, bool has_succeeded, int peer);
+  RANKRUN_PRIVATE_API static void EndRecord(const FlightEntry& entry, bool has_succeeded, int peer);
 
   FlightGroup* group_ = nullptr;
   uint32_t forks_ = 0;               // ForkCount() of its process

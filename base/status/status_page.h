@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/private_api.h"
 #include "base/result.h"
 #include "base/status/activity_table.h"
 #include "base/status/flight_table.h"
@@ -63,7 +64,7 @@ class StatusPage {
 
   // Returns the page of this process, looked up once and never unmapped; null
   // if there is none.
-  static const StatusPage* OfThisProcess();
+  RANKRUN_PRIVATE_API static const StatusPage* OfThisProcess();
 
   StatusPage(StatusPage&& other) noexcept;
   StatusPage& operator=(StatusPage&& other) noexcept;
@@ -87,9 +88,9 @@ class StatusPage {
   // as one line truncated to kPeerDeathBytes.
   void PublishPeerDeath(std::string_view word);
   // Makes no system call.
-  bool has_peer_death() const;
+  RANKRUN_PRIVATE_API bool has_peer_death() const;
   // Returns the published line; empty if there is none.
-  std::string PeerDeathMessage() const;
+  RANKRUN_PRIVATE_API std::string PeerDeathMessage() const;
   // Sleeps until a death is published, or until `until`.
   void AwaitDeath(TimePoint until) const;
 

@@ -7,7 +7,6 @@
 #include <new>
 
 #include <rankrun/distributed.h>
-#include <rankrun/rpc/payload.h>
 #include <rankrun/spawn.h>
 
 namespace rankrun::comm {
@@ -63,10 +62,8 @@ rankrun_status CaughtStatus(const char* function) noexcept {
     return Failed(RANKRUN_STORE, error);
   } catch (const SpawnError& error) {
     return Failed(RANKRUN_PROCESS, error);
-  } catch (const rpc::RemoteError& error) {
-    return Failed(RANKRUN_REMOTE, error);
-  } catch (const rpc::UnknownMethodError& error) {
-    return Failed(RANKRUN_REMOTE, error);
+  } catch (const StatusError& error) {
+    return Failed(error.status, error);
   } catch (const DistError& error) {
     return Failed(RANKRUN_INVALID, error);
   } catch (const std::exception& error) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <rankrun/process_group.h>
 #include <rankrun/store_base.h>
 
+#include "base/private_api.h"
 #include "comm/stores/store_handle.h"
 
 // Conversions between the C ABI and the public C++ functions: exceptions to
@@ -23,9 +25,17 @@ struct rankrun_work {
 
 namespace rankrun::comm {
 
+// Failure with a status of its own.
+struct StatusError : std::runtime_error {
+  StatusError(rankrun_status its_status, const std::string& text)
+      : std::runtime_error(text), status(its_status) {}
+
+  rankrun_status status;
+};
+
 // Returns the status of the exception that is being handled, and stores its
 // text for rankrun_last_error().
-rankrun_status CaughtStatus(const char* function) noexcept;
+RANKRUN_PRIVATE_API rankrun_status CaughtStatus(const char* function) noexcept;
 
 // Returns how often a C function has set rankrun_last_error() in this thread.
 uint64_t FailuresOfThisThread();
@@ -51,7 +61,7 @@ T GuardedOr(T otherwise, Body body, const char* function = __builtin_FUNCTION())
 
 // The following functions throw a DistError with the argument's `name`; Guarded
 // adds the function's name.
-[[noreturn]] void ThrowInvalid(const std::string& message);
+[[noreturn]] RANKRUN_PRIVATE_API void ThrowInvalid(const std::string& message);
 template <typename T>
 T& NotNull(T* pointer, const char* name) {
   if (pointer == nullptr) ThrowInvalid(std::string(name) + " is NULL");
@@ -63,8 +73,8 @@ template <typename T>
 void Clear(T** place, const char* name) {
   NotNull(place, name) = nullptr;
 }
-const char* Text(const char* text, const char* name);
-std::string_view ViewOf(const void* data, size_t size, const char* name);
+RANKRUN_PRIVATE_API const char* Text(const char* text, const char* name);
+RANKRUN_PRIVATE_API std::string_view ViewOf(const void* data, size_t size, const char* name);
 template <typename T>
 std::span<const T> ListOf(const T* items, size_t count, const char* name) {
   if (items == nullptr && count > 0) ThrowInvalid(std::string(name) + " is NULL");
@@ -86,14 +96,15 @@ inline constexpr size_t kFirstSize<rankrun_subgroup_options> = offsetof(rankrun_
 // Copies `given` over the defaults in `options`. Fields that an older program
 // does not know keep their defaults; fields that this library does not know
 // must be 0. `minimum` is the size of the first version of the struct.
-void ReadOptions(const void* given, void* options, size_t size, size_t minimum);
+RANKRUN_PRIVATE_API void ReadOptions(const void* given, void* options, size_t size, size_t minimum);
 template <typename Options>
 Options OptionsOf(const Options* given, Options defaults) {
   if (given != nullptr) ReadOptions(given, &defaults, sizeof defaults, kFirstSize<Options>);
   return defaults;
 }
 // Writes the defaults, as far as the program's version of the struct has room.
-void WriteOptions(const void* defaults, size_t size, void* options, size_t minimum);
+RANKRUN_PRIVATE_API void WriteOptions(const void* defaults, size_t size, void* options,
+                                      size_t minimum);
 template <typename Options>
 void WriteOptions(const Options& defaults, Options* options) {
   WriteOptions(&defaults, sizeof defaults, options, kFirstSize<Options>);
@@ -104,7 +115,7 @@ Tensor TensorOf(const rankrun_tensor* tensor, const char* name);
 std::vector<Tensor> TensorsOf(const rankrun_tensor* tensors, size_t count, const char* name);
 std::vector<ConstTensor> InputsOf(const rankrun_tensor* tensors, size_t count, const char* name);
 ReduceOp OpOf(const rankrun_reduce_op* op);
-Timeout TimeoutOf(int64_t timeout_ms);
+RANKRUN_PRIVATE_API Timeout TimeoutOf(int64_t timeout_ms);
 Source SourceOf(int source);
 // Returns options that are asynchronous if `work` is not NULL; sets *work to
 // NULL.
@@ -113,7 +124,7 @@ void Hand(Work work, rankrun_work** out);
 
 // Returns an array and its parts in one block of memory; null if there are no
 // parts.
-rankrun_bytes* BlockOfParts(std::span<const std::string_view> parts);
+RANKRUN_PRIVATE_API rankrun_bytes* BlockOfParts(std::span<const std::string_view> parts);
 template <typename Part>
 rankrun_bytes* CopyOf(const std::vector<Part>& parts) {
   std::vector<std::string_view> views;

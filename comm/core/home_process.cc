@@ -5,18 +5,11 @@
 namespace rankrun::comm {
 namespace {
 
-uint32_t ForksSoFar() {
-  CountForks();
-  return ForkCount();
-}
-
 std::string WithPid(const std::string& process, pid_t pid) {
   return process + " (pid " + std::to_string(pid) + ")";
 }
 
 }  // namespace
-
-HomeProcess::HomeProcess() : forks_(ForksSoFar()), pid_(getpid()) {}
 
 Error HomeProcess::ErrorOfFork(const std::string& owner, const std::string& thing) const {
   return {ErrorCode::kInvalid,

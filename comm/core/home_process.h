@@ -1,12 +1,14 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
 #include <string>
 
 #include "base/fork_count.h"
+#include "base/private_api.h"
 #include "base/result.h"
 
 namespace rankrun::comm {
@@ -18,15 +20,21 @@ namespace rankrun::comm {
 // Thread: any.
 class HomeProcess {
  public:
-  HomeProcess();
+  // Inline, because is_here is: both use the count of their library.
+  HomeProcess() : forks_(ForksSoFar()), pid_(getpid()) {}
 
   // Returns whether this process is the one. Costs a load.
   bool is_here() const { return forks_ == ForkCount(); }
   // Returns the error (kInvalid) of a call in a fork. `owner` is this object's process in
   // words, such as "rank 3"; `thing` is the object, such as "the group".
-  Error ErrorOfFork(const std::string& owner, const std::string& thing) const;
+  RANKRUN_PRIVATE_API Error ErrorOfFork(const std::string& owner, const std::string& thing) const;
 
  private:
+  static uint32_t ForksSoFar() {
+    CountForks();
+    return ForkCount();
+  }
+
   uint32_t forks_;
   pid_t pid_;
 };

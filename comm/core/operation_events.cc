@@ -151,7 +151,9 @@ OperationEvent OperationEvents::BeginObserved(uint8_t kind, const Operation& ope
   return {record, hooked.release()};
 }
 
-OperationEvent BeginObservedRpc(const RpcOperation& rpc) {
+OperationEvent BeginRpc(const RpcOperation& rpc) {
+  if (!AreOperationsObserved()) [[likely]]
+    return {};
   TraceWriter* trace = the_trace.load(std::memory_order_acquire);
   TraceRecord* record = nullptr;
   const auto bytes = static_cast<uint8_t>(DType::kUInt8);

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/private_api.h"
 #include "base/status/flight_recorder.h"
 #include "base/status/operation_names.h"
 #include "base/trace/trace_format.h"
@@ -29,7 +30,7 @@ void ObserveOperations(Observer observer, bool is_there);
 
 // Opens the trace of this process in the folder of RANKRUN_TRACE, once. Without `rank`,
 // RANK counts; with neither, a later call opens it. A failure is a warning.
-void OpenTrace(std::optional<int> rank);
+RANKRUN_PRIVATE_API void OpenTrace(std::optional<int> rank);
 
 // An operation that has begun. Copies mean the same operation, which one of them ends.
 // Without destructor, so that it lies in registers.
@@ -51,7 +52,7 @@ class OperationEvent {
 
  private:
   bool is_observed() const { return record_ != nullptr || hooked_ != nullptr; }
-  void EndObserved(bool has_succeeded, int peer) const;
+  RANKRUN_PRIVATE_API void EndObserved(bool has_succeeded, int peer) const;
 
   FlightEntry recorded_;
   TraceRecord* record_ = nullptr;      // null: not traced
@@ -114,7 +115,6 @@ struct RpcOperation {
   std::string_view method;
   uint64_t bytes;  // of the arguments
 };
-// To be called only if AreOperationsObserved.
-OperationEvent BeginObservedRpc(const RpcOperation& rpc);
+RANKRUN_PRIVATE_API OperationEvent BeginRpc(const RpcOperation& rpc);
 
 }  // namespace rankrun::comm

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/private_api.h"
 #include "base/status/operation_names.h"
 
 namespace rankrun::comm {
@@ -8,17 +9,15 @@ namespace rankrun::comm {
 // program, under whose name texts show them. The outermost scope counts.
 class PartOf {
  public:
-  explicit PartOf(ProgramCall call) : outer_(current_) {
-    if (outer_ == ProgramCall::kNone) current_ = call;
-  }
+  RANKRUN_PRIVATE_API explicit PartOf(ProgramCall call);
   PartOf(const PartOf&) = delete;
   PartOf& operator=(const PartOf&) = delete;
-  ~PartOf() { current_ = outer_; }
+  RANKRUN_PRIVATE_API ~PartOf();
 
   static ProgramCall OfThisThread() { return current_; }
 
  private:
-  static inline constinit thread_local ProgramCall current_ = ProgramCall::kNone;
+  static constinit thread_local ProgramCall current_;
 
   const ProgramCall outer_;
 };

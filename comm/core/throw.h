@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/private_api.h"
 #include "base/result.h"
 
 namespace rankrun::comm {
@@ -15,7 +16,7 @@ namespace rankrun::comm {
 //   kMismatch  DistMismatchError  the calls of the ranks do not match
 //   kProtocol  DistStoreError     the store failed
 //   others     DistBackendError
-[[noreturn]] void Throw(const Error& error);
+[[noreturn]] RANKRUN_PRIVATE_API void Throw(const Error& error);
 
 // Throws the exception for an error of a public store, which waits for keys,
 // not ranks.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "base/private_api.h"
+
 namespace rankrun::comm {
 
 // Told by waits of the public library when a thread begins and ends to wait, so that a pool
@@ -12,7 +14,7 @@ class WaitHook {
   virtual void EndWait() = 0;
 
   // Hook of this thread; null: none.
-  static WaitHook*& OfThisThread();
+  RANKRUN_PRIVATE_API static WaitHook*& OfThisThread();
 };
 
 // Calls the hook of this thread around a wait.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/private_api.h"
 #include "base/result.h"
 #include "base/roll_call.h"
 #include "store/store.h"
@@ -27,19 +28,20 @@ class StoreBarrier {
  public:
   // `names` are the numbers of the ranks in messages; `rank` is this rank's
   // index.
-  StoreBarrier(store::Store& store, std::string prefix, int rank, std::vector<int> names);
+  RANKRUN_PRIVATE_API StoreBarrier(store::Store& store, std::string prefix, int rank,
+                                   std::vector<int> names);
 
   // Waits until every rank has called Pass as often as this one. The next call
   // is the next barrier, whatever the result.
   // Errors: kTimeout with all missing ranks, or only the first of them;
   // kCancelled if the store's DeathWatch reports a death; kProtocol if the
   // store fails; the error that another rank has passed to Refuse.
-  Result<void> Pass(std::chrono::milliseconds timeout, bool name_all = true);
+  RANKRUN_PRIVATE_API Result<void> Pass(std::chrono::milliseconds timeout, bool name_all = true);
 
   // Replaces Pass on this rank; Pass of all other ranks then returns `reason`.
   // Does not wait. Has no effect after another verdict, or if the store fails.
   // Returns the refusal that the other ranks get: that of the first rank.
-  Error Refuse(const Error& reason);
+  RANKRUN_PRIVATE_API Error Refuse(const Error& reason);
   // Ends Pass on all ranks with `reason`, for the barrier in which this rank waits and for the
   // next one. Uses `store`, another client, because Pass may have this object's. Thread: any.
   void End(store::Store& store, const Error& reason) const;

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <utility>
 
 namespace rankrun::comm::stream {
 namespace {
@@ -26,7 +27,18 @@ ssize_t Moved(const Move& move) {
   }
 }
 
-}  // namespace
+class SocketConnection final : public Connection {
+ public:
+  explicit SocketConnection(Fd socket) : socket_(std::move(socket)) {}
+
+  int fd() const override { return socket_.get(); }
+  ssize_t Send(std::span<const iovec> parts) override;
+  ssize_t Receive(std::span<const iovec> parts) override;
+  void ShutDown() override { shutdown(fd(), SHUT_RDWR); }
+
+ private:
+  const Fd socket_;
+};
 
 ssize_t SocketConnection::Send(std::span<const iovec> parts) {
   constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
@@ -45,6 +57,10 @@ ssize_t SocketConnection::Receive(std::span<const iovec> parts) {
   return Moved([&] { return recvmsg(fd(), &message, MSG_DONTWAIT); });
 }
 
-void SocketConnection::ShutDown() { shutdown(fd(), SHUT_RDWR); }
+}  // namespace
+
+std::unique_ptr<Connection> ConnectionOver(Fd socket) {
+  return std::make_unique<SocketConnection>(std::move(socket));
+}
 
 }  // namespace rankrun::comm::stream

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/private_api.h"
 
 namespace rankrun::comm::stream {
 
@@ -34,19 +35,8 @@ class Connection {
   virtual void ShutDown() = 0;
 };
 
-// Connection over a non-blocking stream socket.
-class SocketConnection final : public Connection {
- public:
-  explicit SocketConnection(Fd socket) : socket_(std::move(socket)) {}
-
-  int fd() const override { return socket_.get(); }
-  ssize_t Send(std::span<const iovec> parts) override;
-  ssize_t Receive(std::span<const iovec> parts) override;
-  void ShutDown() override;
-
- private:
-  const Fd socket_;
-};
+// Returns the connection over a non-blocking stream socket.
+RANKRUN_PRIVATE_API std::unique_ptr<Connection> ConnectionOver(Fd socket);
 
 // Connections of this rank with one peer; the peer's are in the same order.
 struct PeerConnections {

@@ -16,10 +16,6 @@ bool IsOnThisHost(int socket) {
   return local && peer && local->Bytes() == peer->Bytes();
 }
 
-std::unique_ptr<stream::Connection> ConnectionOver(Fd socket) {
-  return std::make_unique<stream::SocketConnection>(std::move(socket));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<stream::StreamBackend>> CreateStreamBackend(const BackendConfig& config) {
@@ -31,8 +27,9 @@ Result<std::unique_ptr<stream::StreamBackend>> CreateStreamBackend(const Backend
     stream::PeerConnections& connections = peers.emplace_back();
     if (!peer.control) continue;  // this rank
     if (IsOnThisHost(peer.control.get())) ranks_here += 1;
-    connections.control = ConnectionOver(std::move(peer.control));
-    for (Fd& socket : peer.data) connections.data.push_back(ConnectionOver(std::move(socket)));
+    connections.control = stream::ConnectionOver(std::move(peer.control));
+    for (Fd& socket : peer.data)
+      connections.data.push_back(stream::ConnectionOver(std::move(socket)));
   }
   return std::make_unique<stream::StreamBackend>(config, std::move(peers), ranks_here);
 }

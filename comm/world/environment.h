@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/private_api.h"
 #include "base/result.h"
 #include "comm/core/algorithm.h"
 #include "comm/core/debug_level.h"
@@ -42,7 +43,8 @@ struct Given {
 // Reads the variables of this worker, also those of mpirun and srun.
 // Errors: kInvalid, with the variable, its value and the values it may have, or
 // with all variables that are not set.
-Result<Environment> ReadEnvironment(const GetVariable& get, const Given& given = {});
+RANKRUN_PRIVATE_API Result<Environment> ReadEnvironment(const GetVariable& get,
+                                                        const Given& given = {});
 
 // Returns LOCAL_RANK, or its equivalent of mpirun or srun; without any, a
 // `fallback` that is not below 0.

@@ -52,8 +52,7 @@ class GroupTable {
   Result<std::vector<ProcessGroup*>> MakeMesh(const Result<mesh::Layout>& layout,
                                               const MeshOptions& options,
                                               const std::string& device);
-  // Connects the world's ranks once more, for use beside its groups. Returns one connection
-  // per rank; null for this one. All ranks call it. Errors: as tcp::ConnectAll.
+  // As the function of more_connections.h.
   Result<std::vector<std::unique_ptr<stream::Connection>>> ConnectAgain(
       const std::string& name, std::chrono::milliseconds timeout);
   // Returns whether this thread must stop for a debugger, then call GoOn of breakpoints().

@@ -1,7 +1,8 @@
-// The part of GroupTable that connects the ranks of the world once more.
+#include "comm/world/more_connections.h"
 
 #include <utility>
 
+#include "comm/group/process_group_access.h"
 #include "comm/tcp/connect.h"
 #include "comm/world/group_table.h"
 
@@ -26,9 +27,16 @@ Result<std::vector<std::unique_ptr<stream::Connection>>> GroupTable::ConnectAgai
   for (size_t rank = 0; rank < sockets->size(); ++rank) {
     if (static_cast<int>(rank) == all.group_rank) continue;
     Fd& socket = (*sockets)[rank].control;
-    connections[rank] = std::make_unique<stream::SocketConnection>(std::move(socket));
+    connections[rank] = stream::ConnectionOver(std::move(socket));
   }
   return connections;
 }
+
+Result<std::vector<std::unique_ptr<stream::Connection>>> ConnectAgain(
+    const ProcessGroup& world, const std::string& name, std::chrono::milliseconds timeout) {
+  return GroupTable::Of(world).ConnectAgain(name, timeout);
+}
+
+DeathWatch DeathsOf(const ProcessGroup& group) { return GroupOf(group).identity().deaths; }
 
 }  // namespace rankrun::comm

@@ -133,8 +133,7 @@ Result<std::unique_ptr<stream::Connection>> ConnectPair(const OpenPlace& place, 
     return std::move(sockets).error();
   }
   Fd& socket = (*sockets)[config.group_rank == 0 ? 1 : 0].control;
-  return std::unique_ptr<stream::Connection>(
-      std::make_unique<stream::SocketConnection>(std::move(socket)));
+  return stream::ConnectionOver(std::move(socket));
 }
 
 void ForgetPair(const OpenPlace& place, store::Store& store, const Pair& pair) {

@@ -10,6 +10,7 @@
 #include <rankrun/distributed.h>
 
 #include "base/fd.h"
+#include "base/private_api.h"
 #include "base/result.h"
 #include "base/status/death_watch.h"
 #include "comm/stream/connection.h"
@@ -31,22 +32,25 @@ struct OpenPlace {
 // Finds the store of the options, or else that of the agent, at once.
 // Errors: kInvalid if there is neither, or for a wrong environment; kPeerLost, the store
 // cannot be reached.
-Result<OpenPlace> FindOpenPlace(const std::string& group, const std::shared_ptr<Store>& given,
-                                std::chrono::milliseconds timeout, const GetVariable& get);
+RANKRUN_PRIVATE_API Result<OpenPlace> FindOpenPlace(const std::string& group,
+                                                    const std::shared_ptr<Store>& given,
+                                                    std::chrono::milliseconds timeout,
+                                                    const GetVariable& get);
 
 // Sign that a process of a group lives: a socket at which the kernel accepts connections
 // while the process is there.
 class Beacon {
  public:
   // Errors: kExhausted, kSystem.
-  static Result<Beacon> Light(const OpenPlace& place);
+  RANKRUN_PRIVATE_API static Result<Beacon> Light(const OpenPlace& place);
 
   const std::string& address() const { return address_; }  // "127.0.0.1:1234"
   // Ends the connections of those that have looked. To be called now and then.
-  void ForgetLooks() const;
+  RANKRUN_PRIVATE_API void ForgetLooks() const;
   // Returns whether one of the processes may live: none has refused the connection or been
   // silent until the limit. Waits for the first that answers.
-  static bool AnyShines(std::span<const std::string> addresses, std::chrono::milliseconds limit);
+  RANKRUN_PRIVATE_API static bool AnyShines(std::span<const std::string> addresses,
+                                            std::chrono::milliseconds limit);
 
  private:
   Beacon(Fd socket, std::string address)
@@ -66,11 +70,10 @@ struct Pair {
 
 // Connects two processes, which both call it. Setting `is_cancelled` in another thread ends it.
 // Errors: as tcp::ConnectAll.
-Result<std::unique_ptr<stream::Connection>> ConnectPair(const OpenPlace& place, store::Store& store,
-                                                        const Pair& pair,
-                                                        std::chrono::milliseconds timeout,
-                                                        const std::atomic<bool>& is_cancelled);
+RANKRUN_PRIVATE_API Result<std::unique_ptr<stream::Connection>> ConnectPair(
+    const OpenPlace& place, store::Store& store, const Pair& pair,
+    std::chrono::milliseconds timeout, const std::atomic<bool>& is_cancelled);
 // Deletes the keys of a pair whose calls of ConnectPair have both succeeded.
-void ForgetPair(const OpenPlace& place, store::Store& store, const Pair& pair);
+RANKRUN_PRIVATE_API void ForgetPair(const OpenPlace& place, store::Store& store, const Pair& pair);
 
 }  // namespace rankrun::comm

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/private_api.h"
 #include "base/result.h"
 #include "comm/core/backend_plugin.h"
 
@@ -40,7 +41,8 @@ Result<DeviceBackendCreator> LoadDevicePlugin(const std::string& name,
 
 // Loads the plug-in for GPUs and returns its functions for their memory.
 // Errors: as LoadPlugin; kInvalid, this process has no GPU.
-Result<const DeviceMemory*> LoadDeviceMemory(const std::vector<std::string>& folders);
+RANKRUN_PRIVATE_API Result<const DeviceMemory*> LoadDeviceMemory(
+    const std::vector<std::string>& folders);
 
 // Returns the error for a backend in the wrong place of a map of devices. `memory`: of
 // the backend, "cpu" or "cuda".
@@ -48,6 +50,6 @@ Error WrongMemory(const std::string& name, const std::string& memory);
 
 // Returns the folders of plug-ins: $RANKRUN_PLUGIN_DIR if it is set, the folder
 // of this library, and rankrun/ in it.
-std::vector<std::string> PluginFolders();
+RANKRUN_PRIVATE_API std::vector<std::string> PluginFolders();
 
 }  // namespace rankrun::comm

@@ -2,7 +2,7 @@
 # installed_package.sh BUILD SOURCE: installs BUILD into an empty folder, then
 # builds and runs programs with the installed package: the examples train_lm,
 # store, launch, collectives, rpc, c and backend and the short programs beside
-# this file with CMake, and a small program each in C++ and C with pkg-config. The
+# this file with CMake, and small programs in C++ and C with pkg-config. The
 # conformance vectors run over the example backend.
 set -eu
 build=$1 source=$2
@@ -75,4 +75,8 @@ c++ -std=c++20 "$folder/meet.cc" -o "$folder/meet" $(pkg-config --cflags --libs 
 # shellcheck disable=SC2046
 cc -std=c99 "$source/examples/c/pi.c" -o "$folder/pi" $(pkg-config --cflags --libs rankrun)
 "$folder/usr/bin/rankrun" -n 2 "$folder/meet"
+# shellcheck disable=SC2046
+c++ -std=c++20 "$source/tests/project/forked_worker.cc" -o "$folder/forked_worker" \
+  $(pkg-config --cflags --libs rankrun-rpc) "-Wl,-rpath,$(pkg-config --variable=libdir rankrun)"
+"$folder/usr/bin/rankrun" -n 2 "$folder/forked_worker"
 LD_LIBRARY_PATH=$(pkg-config --variable=libdir rankrun) "$folder/usr/bin/rankrun" -n 2 "$folder/pi"

@@ -103,7 +103,7 @@ const std::map<std::string, Rooms> kRooms = {
          {"training", {"reduce"}},
          {"world", {"group", "stores", "shm", "stream", "tcp", "hierarchy", "core", "mesh"}},
          {"cpp", {"world", "async", "group", "core", "mesh", "training"}},
-         {"cpp/rpc", {"world", "group", "core", "rpc"}},
+         {"cpp/rpc", {"world", "group", "core", "rpc", "c"}},
          {"c", {"group", "stores"}},
          {"launch", {"core", "world"}},
      }},
@@ -228,6 +228,16 @@ TEST(LayeringTest, RoomsHaveNoCycle) {
     }
     EXPECT_EQ(done.size(), rooms.size())
         << "rooms of " << layer << " include each other in a circle";
+  }
+}
+
+// They are librankrun_rpc.so, which librankrun.so does not need.
+TEST(LayeringTest, NoOtherRoomKnowsRpc) {
+  const std::set<std::string> of_rpc = {"rpc", "cpp/rpc", "include/rankrun/rpc"};
+  for (const Include& include : IncludesOf("comm")) {
+    if (of_rpc.contains(RoomOf(include.file)) || include.file.ends_with("rankrun/rpc.h")) continue;
+    EXPECT_EQ(include.target.find("/rpc"), std::string::npos)
+        << include.file << " includes " << include.target;
   }
 }
 

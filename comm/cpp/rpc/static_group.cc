@@ -18,9 +18,8 @@
 #include "comm/cpp/rpc/group_links.h"
 #include "comm/cpp/rpc/methods.h"
 #include "comm/cpp/rpc/worker_agent.h"
-#include "comm/group/group.h"
-#include "comm/group/process_group_access.h"
-#include "comm/world/group_table.h"
+#include "comm/world/environment.h"
+#include "comm/world/more_connections.h"
 
 namespace rankrun::rpc {
 namespace {
@@ -46,7 +45,7 @@ class StaticGroup final : public WorkerGroup {
   }
 
   ProcessGroup& world() const { return context_->World(); }
-  // Connects this worker with all others. Errors: those of GroupTable::ConnectAgain, or of
+  // Connects this worker with all others. Errors: those of comm::ConnectAgain, or of
   // GroupLinks::Make.
   Result<Connections> Connect(const StaticGroupOptions& options);
   void Join(core::Agent& agent, milliseconds limit) override;
@@ -63,7 +62,7 @@ class StaticGroup final : public WorkerGroup {
 Result<Connections> StaticGroup::Connect(const StaticGroupOptions& options) {
   milliseconds limit = FiniteLimit(options.rpc_timeout);
   if (options.link_threads == 0) {
-    return comm::GroupTable::Of(world()).ConnectAgain("rpc", limit);
+    return comm::ConnectAgain(world(), "rpc", limit);
   }
   std::vector<Fd> sockets;
   auto links = GroupLinks::Make(*context_, options.link_threads, sockets);
@@ -71,7 +70,7 @@ Result<Connections> StaticGroup::Connect(const StaticGroupOptions& options) {
   links_ = *std::move(links);
   Connections connections;
   for (Fd& socket : sockets) {
-    connections.push_back(std::make_unique<comm::stream::SocketConnection>(std::move(socket)));
+    connections.push_back(comm::stream::ConnectionOver(std::move(socket)));
   }
   return connections;
 }
@@ -171,8 +170,7 @@ Result<std::unique_ptr<core::Agent>> MakeAgent(ProcessGroup& world,
   auto self = static_cast<size_t>(world.group_rank());
   auto worker = [&](size_t id) { return core::Worker{static_cast<int>(id), workers[id].worker}; };
   auto agent = core::Agent::Make(
-      {.self = worker(self), .methods = methods, .deaths = comm::GroupOf(world).identity().deaths},
-      AllMethods());
+      {.self = worker(self), .methods = methods, .deaths = comm::DeathsOf(world)}, AllMethods());
   if (!agent) return agent;
   std::vector<core::NewPeer> peers;
   for (size_t id = 0; id < workers.size(); ++id) {

@@ -27,7 +27,6 @@
 #include <rankrun/c/messages.h>
 #include <rankrun/c/objects.h>
 #include <rankrun/c/operation_hooks.h>
-#include <rankrun/c/rpc.h>
 #include <rankrun/c/spawn.h>
 #include <rankrun/c/store.h>
 #include <rankrun/c/types.h>

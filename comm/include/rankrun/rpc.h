@@ -15,6 +15,7 @@
 
 // Calls of functions in other processes. A function can be called after its process has
 // registered it by a name; nothing else is ever carried out.
+// Library: librankrun_rpc.so, rankrun::rpc in CMake, rankrun-rpc for pkg-config.
 //
 //   rpc::RegisterMethod("upper", [](const rpc::WorkerInfo&, const rpc::Payload& text) {
 //     return rpc::Payload{Upper(text.bytes)};

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include <rankrun/c/rpc.h>
 #include <rankrun/rankrun.h>
 
 #include "tests/comm/worlds.h"

@@ -24,8 +24,8 @@ class Agents {
       for (size_t other = 0; other < one; ++other) {
         int ends[2];
         EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-        connections[one][other] = std::make_unique<stream::SocketConnection>(Fd(ends[0]));
-        connections[other][one] = std::make_unique<stream::SocketConnection>(Fd(ends[1]));
+        connections[one][other] = stream::ConnectionOver(Fd(ends[0]));
+        connections[other][one] = stream::ConnectionOver(Fd(ends[1]));
       }
     }
     methods = std::vector<Methods>(n);

@@ -45,9 +45,9 @@ struct LinkTest : testing::Test {
   LinkTest() {
     int ends[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-    one = std::make_unique<Link>(std::make_unique<stream::SocketConnection>(Fd(ends[0])));
+    one = std::make_unique<Link>(stream::ConnectionOver(Fd(ends[0])));
     raw = dup(ends[1]);
-    other = std::make_unique<Link>(std::make_unique<stream::SocketConnection>(Fd(ends[1])));
+    other = std::make_unique<Link>(stream::ConnectionOver(Fd(ends[1])));
   }
   ~LinkTest() override { close(raw); }
 

@@ -28,10 +28,6 @@ struct SocketPair {
   Fd other;
 };
 
-inline std::unique_ptr<Connection> ConnectionOver(Fd socket) {
-  return std::make_unique<SocketConnection>(std::move(socket));
-}
-
 // Returns the bytes of a frame with that data.
 inline std::string FrameBytes(FrameHeader header, std::string_view data = {}) {
   header.bytes = data.size();

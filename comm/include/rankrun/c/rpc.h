@@ -6,7 +6,8 @@
 #include <rankrun/c/store.h>
 #include <rankrun/c/types.h>
 
-// C form of rpc.h, which describes the functions, for calls of bytes.
+// C form of rpc.h, which describes the functions, for calls of bytes. The library is
+// librankrun_rpc.so.
 
 #ifdef __cplusplus
 extern "C" {

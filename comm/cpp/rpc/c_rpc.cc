@@ -1,3 +1,5 @@
+// RPC in C.
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +17,7 @@ using rankrun::comm::Guarded;
 using rankrun::comm::GuardedOr;
 using rankrun::comm::NotNull;
 using rankrun::comm::OptionsOf;
+using rankrun::comm::StatusError;
 using rankrun::comm::Text;
 using rankrun::comm::ThrowInvalid;
 using rankrun::comm::TimeoutOf;
@@ -42,6 +45,18 @@ const rankrun_rpc_options kDefaults = {.size = sizeof(rankrun_rpc_options),
                                        .num_worker_threads = kBackendDefaults.num_worker_threads,
                                        .rpc_timeout_ms = kBackendDefaults.rpc_timeout.count(),
                                        .store = nullptr};
+
+// Runs `call`. The errors of a method get their status of C.
+template <typename Call>
+auto Remotely(const Call& call) {
+  try {
+    return call();
+  } catch (const rankrun::rpc::RemoteError& error) {
+    throw StatusError(RANKRUN_REMOTE, error.what());
+  } catch (const rankrun::rpc::UnknownMethodError& error) {
+    throw StatusError(RANKRUN_REMOTE, error.what());
+  }
+}
 
 Payload ArgumentsOf(const rankrun_bytes* given) {
   if (given == nullptr) return {};
@@ -123,8 +138,10 @@ rankrun_status rankrun_rpc_sync(const char* to, const char* method, const rankru
                                 int64_t timeout_ms, rankrun_bytes** result) {
   return Guarded([&] {
     Clear(result, "result");
-    Payload reply = rankrun::rpc::RpcSync(Text(to, "to"), Text(method, "method"),
-                                          ArgumentsOf(arguments), TimeoutOf(timeout_ms));
+    Payload reply = Remotely([&] {
+      return rankrun::rpc::RpcSync(Text(to, "to"), Text(method, "method"), ArgumentsOf(arguments),
+                                   TimeoutOf(timeout_ms));
+    });
     *result = CopyOf(reply.bytes);
   });
 }
@@ -140,7 +157,7 @@ rankrun_rpc_call* rankrun_rpc_async(const char* to, const char* method,
 rankrun_status rankrun_rpc_wait(rankrun_rpc_call* call, rankrun_bytes** result) {
   return Guarded([&] {
     Clear(result, "result");
-    *result = CopyOf(NotNull(call, "call").future.Wait().bytes);
+    *result = CopyOf(Remotely([&] { return NotNull(call, "call").future.Wait(); }).bytes);
   });
 }
 
