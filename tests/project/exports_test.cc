@@ -26,6 +26,7 @@ void* Opened(const std::string& library) {
 TEST(ExportsTest, EveryFunctionOfTheCHeadersIsThere) {
   void* library = Opened(kLibrary);
   void* rpc_library = Opened(kRpcLibrary);
+  ASSERT_TRUE(library != nullptr && rpc_library != nullptr);
   std::regex declaration(R"(RANKRUN_API [^;(]*\b(rankrun_\w+)\()");
   int found = 0;
   for (const std::string& file : test::SourceFiles("comm")) {
@@ -40,18 +41,20 @@ TEST(ExportsTest, EveryFunctionOfTheCHeadersIsThere) {
   EXPECT_GT(found, 70);
 }
 
-// Expects that all names that a library exports match.
-void ExpectExports(const std::string& library, const std::string& names) {
+// Expects that a library exports more than `least` names, which all match.
+void ExpectExports(const std::string& library, const std::string& names, size_t least) {
   auto lines = LinesOf("nm -D --defined-only -C " + library);
-  EXPECT_GT(lines.size(), 20U);
+  EXPECT_GT(lines.size(), least);
   std::regex ours(R"(^\w* \w ((vtable|typeinfo|typeinfo name) for )?()" + names + R"()[\s\S]*)");
   for (const std::string& line : lines) EXPECT_TRUE(std::regex_match(line, ours)) << line;
 }
 
 // An exported template of the standard library could replace the one in a program.
-TEST(ExportsTest, NothingElseIs) { ExpectExports(kLibrary, "rankrun::(?!rpc::)|rankrun_(?!rpc_)"); }
+TEST(ExportsTest, NothingElseIs) {
+  ExpectExports(kLibrary, "rankrun::(?!rpc::)|rankrun_(?!rpc_)", 100);
+}
 TEST(ExportsTest, TheLibraryOfRpcHasNothingElse) {
-  ExpectExports(kRpcLibrary, "rankrun::rpc::|rankrun_rpc_");
+  ExpectExports(kRpcLibrary, "rankrun::rpc::|rankrun_rpc_", 50);
 }
 
 struct PluginExportsTest : testing::TestWithParam<const char*> {};
