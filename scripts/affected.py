@@ -9,8 +9,8 @@ A room (docs/architecture.md) is affected if a file of it has changed since BASE
 if it includes a header that has changed or that belongs to a changed source; tests/process
 also if a program has changed. Printed are the sources, or tests, of affected rooms,
 changed tests and those beside a changed helper, and a quarter of all others, so that four
-runs see everything. If more than half of the tests are affected, each sanitizer gets half
-of them, and the other half in the next run, so that a run stays short.
+runs see everything. If more than half of the files are affected, only changed ones are printed
+beside the quarter, so that a run stays short; the two sanitizers have different quarters.
 """
 import hashlib
 import os
@@ -65,14 +65,15 @@ def main():
         files = [path for path in files if path.startswith("tests/") and path.endswith("_test.cc")]
     affected = {path for path in files
                 if {os.path.dirname(path), os.path.dirname(path).removeprefix("tests/")} & rooms}
-    halves = kind != "sources" and 2 * len(affected) > len(files)
+    is_wide = 2 * len(affected) > len(files)
+    checked = affected & changed if is_wide else affected
+    own_quarter = (quarter + 2 * (kind == "tsan")) % 4
     for path in files:
-        part = hashlib.sha256(path.encode()).digest()[0]
-        is_in_half = part % 2 == (quarter + (kind == "tsan")) % 2
-        if (is_in_half or not halves) if path in affected else part % 4 == quarter:
+        if path in checked or hashlib.sha256(path.encode()).digest()[0] % 4 == own_quarter:
             print(path)
     print(f"{kind}: {len(affected)} of {len(files)} files are affected"
-          + (", half of them in this run" if halves else ""), file=sys.stderr)
+          + (", only changed ones and a quarter are checked in this run" if is_wide else ""),
+          file=sys.stderr)
 
 
 main()
