@@ -20,19 +20,31 @@ DeathWatch DeathWatch::OfThisProcess() {
   return page != nullptr ? DeathWatch(*page) : DeathWatch();
 }
 
+std::string DeathWatch::Message() const {
+  std::string death = page_ != nullptr ? page_->PeerDeathMessage() : "";
+  return death.empty() && has_death() ? InterruptibleCall::kText : death;
+}
+
 Error DeathWatch::ErrorSince(TimePoint wait_began) const {
   return Error{ErrorCode::kCancelled,
                Message() + "; waited " + FormatSeconds(MonotonicClock().Now() - wait_began)};
 }
 
 TimePoint DeathWatch::NextLook(TimePoint deadline) const {
-  if (page_ == nullptr) return deadline;
+  if (!looks()) return deadline;
   return std::min<TimePoint>(deadline, MonotonicClock().Now() + kBetweenLooks);
 }
 
 void DeathWatch::SleepUntil(TimePoint until) const {
-  if (page_ == nullptr) return std::this_thread::sleep_until(until);
-  page_->AwaitDeath(until);
+  if (InterruptibleCall::IsUnderWay()) {
+    while (MonotonicClock().Now() < until && !has_death()) {
+      std::this_thread::sleep_until(NextLook(until));
+    }
+  } else if (page_ != nullptr) {
+    page_->AwaitDeath(until);
+  } else {
+    std::this_thread::sleep_until(until);
+  }
 }
 
 }  // namespace rankrun

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/interruptible_call.h"
 #include "base/private_api.h"
 #include "base/result.h"
 #include "base/status/status_page.h"
@@ -10,8 +11,9 @@
 namespace rankrun {
 
 // Checks this worker's status page for the death of another worker, so that no
-// wait outlasts it. A value. Without a page, which is the default, it never
-// reports a death and costs a wait nothing.
+// wait outlasts it. An interrupt of the waiting call (interruptible_call.h) counts
+// as one. A value. Without a page, which is the default, and without a hook, it
+// never reports a death and costs a wait nothing.
 // Thread: any.
 class DeathWatch {
  public:
@@ -26,18 +28,25 @@ class DeathWatch {
   // Returns whether an agent exists that would publish a death.
   bool has_agent() const { return page_ != nullptr; }
 
-  bool has_death() const { return page_ != nullptr && page_->has_peer_death(); }
+  // Returns whether a wait must call has_death() from time to time.
+  bool looks() const { return has_agent() || (asks_ && InterruptibleCall::IsUnderWay()); }
 
-  // Returns "rank 5 was killed by SIGKILL"; empty if no death was published.
-  std::string Message() const { return page_ != nullptr ? page_->PeerDeathMessage() : ""; }
+  bool has_death() const {
+    if (page_ != nullptr && page_->has_peer_death()) return true;
+    return asks_ && InterruptibleCall::IsInterrupted();
+  }
+
+  // Returns "rank 5 was killed by SIGKILL", or "interrupted by the program"; empty if
+  // there is no death.
+  RANKRUN_PRIVATE_API std::string Message() const;
 
   // Returns the error that ends a wait since `wait_began`: kCancelled,
   // "<message>; waited 1.2 s".
   Error ErrorSince(TimePoint wait_began) const;
 
-  // Returns this watch, or one without a page if a death is published already.
+  // Returns this watch, or one that reports none if there is a death already.
   // For requests that a program makes although it knows of the death.
-  DeathWatch OnlyNews() const { return has_death() ? DeathWatch() : *this; }
+  DeathWatch OnlyNews() const { return has_death() ? DeathWatch(nullptr, false) : *this; }
 
   // Returns when a wait until `deadline` must check the page next.
   TimePoint NextLook(TimePoint deadline) const;
@@ -46,7 +55,10 @@ class DeathWatch {
   RANKRUN_PRIVATE_API void SleepUntil(TimePoint until) const;
 
  private:
+  DeathWatch(const StatusPage* page, bool asks) : page_(page), asks_(asks) {}
+
   const StatusPage* page_ = nullptr;
+  bool asks_ = true;  // whether the program has interrupted its call
 };
 
 }  // namespace rankrun

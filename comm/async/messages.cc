@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/interruptible_call.h"
+
 namespace rankrun::comm {
 namespace {
 
@@ -57,7 +59,12 @@ Result<int> Messages::Move(const Message& message, Block data) {
     auto state = std::make_shared<WorkState>();
     if (StartOwn(message, data, state)) {
       while (!state->AwaitFor(std::clamp(Left(message), milliseconds(1), kOwnSlice))) {
-        FinishOwnThatIsOver();
+        {
+          const InterruptibleCall::Deferred deferred;
+          FinishOwnThatIsOver();
+        }
+        if (InterruptibleCall::IsInterrupted())
+          return failed_(message, {ErrorCode::kCancelled, InterruptibleCall::kText});
       }
       if (!state->result()) return Error(state->result().error());
       return to_global_(group_rank_);
@@ -68,13 +75,20 @@ Result<int> Messages::Move(const Message& message, Block data) {
   callers_ += 1;
   std::optional<Error> why;
   for (bool over = false; !over && !why;) {
-    FairMutexLock lock(mutex_);
-    auto ok = (*transfer)->Wait(std::clamp(Left(message), milliseconds(0), kSlice));
-    over = static_cast<bool>(ok);
-    if (!ok && ok.error().code != ErrorCode::kTimeout) {
-      why = std::move(ok).error();
-    } else if (!ok && Left(message) <= milliseconds(0)) {
-      why = TimedOut(message, transfer->get());
+    {
+      FairMutexLock lock(mutex_);
+      // Otherwise the backend would tell the other ranks of a death.
+      const InterruptibleCall::Deferred deferred;
+      auto ok = (*transfer)->Wait(std::clamp(Left(message), milliseconds(0), kSlice));
+      over = static_cast<bool>(ok);
+      if (!ok && ok.error().code != ErrorCode::kTimeout) {
+        why = std::move(ok).error();
+      } else if (!ok && Left(message) <= milliseconds(0)) {
+        why = TimedOut(message, transfer->get());
+      }
+    }
+    if (!over && !why && InterruptibleCall::IsInterrupted()) {
+      why = Error{ErrorCode::kCancelled, InterruptibleCall::kText};
     }
   }
   callers_ -= 1;

@@ -4,10 +4,14 @@
 #include <atomic>
 #include <utility>
 
+#include "base/interruptible_call.h"
+
 namespace rankrun::comm {
 namespace {
 
 using std::chrono::milliseconds;
+
+TimePoint Now() { return MonotonicClock().Now(); }
 
 // Enters `attendance`, unless it is null, until the end of the scope.
 class Attending {
@@ -94,10 +98,21 @@ void WorkState::Await() {
   while (!done_) ended_.Wait(mutex_);
 }
 
+bool WorkState::AwaitUnlessInterrupted() {
+  if (!InterruptibleCall::IsUnderWay()) {
+    Await();
+    return true;
+  }
+  while (!AwaitFor(std::chrono::hours(1))) {
+    if (InterruptibleCall::IsInterrupted()) return false;
+  }
+  return true;
+}
+
 Result<void> WorkState::AwaitIn(void* stream) {
   if (!is_of_device() || done()) {
-    Await();
-    return result();
+    if (AwaitUnlessInterrupted()) return result();
+    return Error{ErrorCode::kCancelled, InterruptibleCall::kText};
   }
   NoteWaiter();
   {
@@ -122,11 +137,16 @@ bool WorkState::is_of_device() const {
 
 bool WorkState::AwaitFor(milliseconds limit) {
   NoteWaiter();
-  TimePoint deadline = MonotonicClock().Now() + limit;
-  for (const auto& part : Parts()) {
-    auto left = std::chrono::ceil<milliseconds>(deadline - MonotonicClock().Now());
-    part->AwaitFor(std::max(left, milliseconds(0)));
+  const TimePoint deadline = Now() + limit;
+  while (InterruptibleCall::IsUnderWay()) {
+    if (AwaitUntil(std::min<TimePoint>(deadline, Now() + InterruptibleCall::kPause))) return true;
+    if (InterruptibleCall::IsInterrupted() || Now() >= deadline) return false;
   }
+  return AwaitUntil(deadline);
+}
+
+bool WorkState::AwaitUntil(TimePoint deadline) {
+  for (const auto& part : Parts()) part->AwaitUntil(deadline);
   Attending here(attendance_.get());
   Waiters::Scope waiting(waiters_.get());
   MutexLock lock(mutex_);
@@ -147,7 +167,7 @@ std::vector<std::shared_ptr<WorkState>> WorkState::Parts() const {
 void WorkState::NoteWaiter() {
   for (const auto& part : Parts()) part->NoteWaiter();
   MutexLock lock(mutex_);
-  if (!awaited_since_) awaited_since_ = MonotonicClock().Now();
+  if (!awaited_since_) awaited_since_ = Now();
 }
 
 void WorkState::NoteEnd(const Result<void>& part) {

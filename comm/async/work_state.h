@@ -37,9 +37,11 @@ class WorkState {
 
   const HomeProcess& home() const { return home_; }
   bool done() const;
-  // Wait for the end; AwaitFor for at most `limit`, and returns done(). Both start the
-  // time-out of a message.
+  // Wait for the end; AwaitFor for at most `limit`, and returns done(). All start the
+  // time-out of a message. Those that return a bool end early if the program interrupts
+  // its call (base/interruptible_call.h).
   void Await();
+  bool AwaitUnlessInterrupted();
   // As Await; but lets later work in `stream` wait for the operations of a device
   // instead. Returns the first error that is known.
   Result<void> AwaitIn(void* stream);
@@ -62,6 +64,7 @@ class WorkState {
  private:
   bool is_of_device() const;
   void NoteWaiter();
+  bool AwaitUntil(TimePoint deadline);
   void NoteEnd(const Result<void>& part);
   std::vector<std::shared_ptr<WorkState>> Parts() const;  // those that still exist
 

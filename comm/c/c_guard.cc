@@ -39,6 +39,11 @@ size_t SizeIn(const void* options, size_t minimum) {
 
 }  // namespace
 
+void CheckNotInHook() {
+  if (InterruptibleCall::IsInHook())
+    ThrowInvalid("called in the interrupt hook: want the call after it has returned");
+}
+
 uint64_t FailuresOfThisThread() { return failures; }
 
 // Also reports bad_alloc, because a wrong size may have caused it. Any

@@ -13,6 +13,7 @@
 #include <rankrun/process_group.h>
 #include <rankrun/store_base.h>
 
+#include "base/interruptible_call.h"
 #include "base/private_api.h"
 #include "comm/stores/store_handle.h"
 
@@ -37,6 +38,9 @@ struct StatusError : std::runtime_error {
 // text for rankrun_last_error().
 RANKRUN_PRIVATE_API rankrun_status CaughtStatus(const char* function) noexcept;
 
+// Throws a DistError in the hook of c/interrupt.h, which may call no function.
+RANKRUN_PRIVATE_API void CheckNotInHook();
+
 // Returns how often a C function has set rankrun_last_error() in this thread.
 uint64_t FailuresOfThisThread();
 
@@ -44,11 +48,14 @@ uint64_t FailuresOfThisThread();
 // function.
 template <typename Body>
 rankrun_status Guarded(Body body, const char* function = __builtin_FUNCTION()) noexcept {
+  const InterruptibleCall call;
   try {
+    CheckNotInHook();
     body();
     return RANKRUN_OK;
   } catch (...) {
-    return CaughtStatus(function);
+    const rankrun_status status = CaughtStatus(function);
+    return call.was_interrupted() ? RANKRUN_INTERRUPTED : status;
   }
 }
 

@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include <rankrun/future.h>
 
+#include "base/interruptible_call.h"
 #include "base/mutex.h"
 #include "comm/core/home_process.h"
 #include "comm/core/throw.h"
@@ -18,7 +20,32 @@ struct FutureEnd::State {
   bool is_done GUARDED_BY(mutex) = false;
   std::exception_ptr exception GUARDED_BY(mutex);
   std::vector<std::function<void()>> then GUARDED_BY(mutex);
+
+  bool AwaitUntil(TimePoint deadline);
 };
+
+// Throws the exception of the end, or a DistNetworkError if the program interrupts its call.
+bool FutureEnd::State::AwaitUntil(TimePoint deadline) {
+  HookedWait hooked;
+  for (;;) {
+    TimePoint until = deadline;
+    if (InterruptibleCall::IsUnderWay()) {
+      until = std::min<TimePoint>(until, MonotonicClock().Now() + InterruptibleCall::kPause);
+    }
+    {
+      MutexLock lock(mutex);
+      while (!is_done && ended.WaitUntil(mutex, until)) {
+      }
+      if (exception) std::rethrow_exception(exception);
+      if (is_done) return true;
+    }
+    if (InterruptibleCall::IsInterrupted()) {
+      Throw({ErrorCode::kCancelled,
+             std::string("the wait for a Future was ") + InterruptibleCall::kText});
+    }
+    if (until == deadline) return false;
+  }
+}
 
 namespace {
 
@@ -65,23 +92,12 @@ std::exception_ptr FutureEnd::exception() const {
 
 void FutureEnd::Await() const {
   CheckHome(state_->home, "Wait");
-  HookedWait hooked;
-  MutexLock lock(state_->mutex);
-  while (!state_->is_done) state_->ended.Wait(state_->mutex);
-  if (state_->exception) std::rethrow_exception(state_->exception);
+  state_->AwaitUntil(TimePoint::max());
 }
 
 bool FutureEnd::AwaitFor(std::chrono::milliseconds limit) const {
   CheckHome(state_->home, "WaitFor");
-  HookedWait hooked;
-  TimePoint deadline = MonotonicClock().Now() + Bounded(limit);
-  MutexLock lock(state_->mutex);
-  while (!state_->is_done) {
-    bool is_late = !state_->ended.WaitUntil(state_->mutex, deadline);
-    if (is_late && !state_->is_done) return false;
-  }
-  if (state_->exception) std::rethrow_exception(state_->exception);
-  return true;
+  return state_->AwaitUntil(MonotonicClock().Now() + Bounded(limit));
 }
 
 void FutureEnd::Then(std::function<void()> next) {

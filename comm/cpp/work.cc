@@ -7,6 +7,7 @@
 #include <rankrun/work.h>
 
 #include "base/format.h"
+#include "base/interruptible_call.h"
 #include "comm/async/work_handle.h"
 #include "comm/core/current_stream.h"
 #include "comm/core/throw.h"
@@ -27,6 +28,15 @@ comm::WorkState& StateFor(const std::shared_ptr<comm::WorkHandle>& handle,
                   .In(std::string("Work::") + call));
 }
 
+std::string NameOf(uint64_t sequence) {
+  return sequence == 0 ? "the operation" : "operation #" + std::to_string(sequence);
+}
+
+[[noreturn]] void ThrowInterrupted(uint64_t sequence) {
+  comm::Throw({ErrorCode::kCancelled, std::string("the wait for ") + NameOf(sequence) + " was " +
+                                          InterruptibleCall::kText + "; it goes on"});
+}
+
 }  // namespace
 
 Work::Work(uint64_t sequence) : sequence_(sequence) {}
@@ -40,21 +50,26 @@ Work::~Work() = default;
 
 void Work::Wait() const {
   if (handle_ == nullptr) return;
-  comm::Unwrap(StateFor(handle_).AwaitIn(comm::CurrentStream()));
+  comm::WorkState& state = StateFor(handle_);
+  auto ok = state.AwaitIn(comm::CurrentStream());
+  if (!ok && !state.done() && InterruptibleCall::IsInterrupted()) ThrowInterrupted(sequence_);
+  comm::Unwrap(std::move(ok));
 }
 
 bool Work::WaitFor(std::chrono::milliseconds limit) const {
   if (handle_ == nullptr) return true;
-  if (!StateFor(handle_).AwaitFor(comm::Bounded(limit))) return false;
+  if (!StateFor(handle_).AwaitFor(comm::Bounded(limit))) {
+    if (InterruptibleCall::IsInterrupted()) ThrowInterrupted(sequence_);
+    return false;
+  }
   comm::Unwrap(handle_->state()->result());
   return true;
 }
 
 void Work::Wait(std::chrono::milliseconds limit) const {
   if (WaitFor(limit)) return;
-  std::string name = sequence_ == 0 ? "the operation" : "operation #" + std::to_string(sequence_);
-  comm::Throw({ErrorCode::kTimeout,
-               name + " is not complete after " + FormatSeconds(limit) + "; it goes on"});
+  comm::Throw({ErrorCode::kTimeout, NameOf(sequence_) + " is not complete after " +
+                                        FormatSeconds(limit) + "; it goes on"});
 }
 
 bool Work::IsCompleted() const { return handle_ == nullptr || StateFor(handle_).done(); }

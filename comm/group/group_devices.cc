@@ -118,7 +118,9 @@ Result<Work> Group::RunOnDevice(Operation operation, const CallOptions& options,
   if (options.async) return Work(operation.number, std::move(handle));
   handle->NoteUse();
   bool is_for_host = operation.kind == Operation::Kind::kBarrier;
-  if (is_for_host) (*state)->Await();
+  if (is_for_host && !(*state)->AwaitUnlessInterrupted()) {
+    return Failed(operation, {ErrorCode::kCancelled, InterruptibleCall::kText}, *limit);
+  }
   if (auto ok = (*state)->AwaitIn(call.stream); !ok) return Error(ok.error());
   return Work(operation.number, std::move(handle));
 }

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "base/interruptible_call.h"
 #include "comm/async/work_handle.h"
 #include "comm/core/call_stack.h"
 #include "comm/core/debug_level.h"
@@ -56,8 +57,8 @@ Result<void> WithEvent(const OperationEvents& events, const Operation& operation
   return body();
 }
 
-// Runs a blocking call in the caller's thread if the queue is empty; otherwise
-// queues it.
+// Runs a blocking call in the caller's thread if the queue is empty and no hook can
+// interrupt it; otherwise queues it.
 template <typename Body>
 Result<Work> Group::Run(Operation operation, const CallOptions& options, Body body) {
   std::chrono::milliseconds timeout = identity_.timeout;
@@ -71,7 +72,7 @@ Result<Work> Group::Run(Operation operation, const CallOptions& options, Body bo
   operation.number = operations_ + 1;
   if (broken_.is_set()) return Broken(Describe(operation) + Place());
   operations_ += 1;
-  if (!options.async && !queue_.busy()) {
+  if (!options.async && !queue_.busy() && !InterruptibleCall::IsUnderWay()) {
     auto ok = WithEvent(events_, operation, [&] { return Execute(operation, timeout, body); });
     if (!ok) return WithStack(std::move(ok).error(), CallStack::IfShown());
     return Work(operation.number);
@@ -90,7 +91,11 @@ Result<Work> Group::Run(Operation operation, const CallOptions& options, Body bo
   }
   lock.Unlock();
   if (options.async) return Work(operation.number, std::make_shared<WorkHandle>(state, operation));
-  state->Await();
+  if (!state->AwaitUnlessInterrupted()) {
+    Error error = Failed(operation, {ErrorCode::kCancelled, InterruptibleCall::kText}, timeout);
+    state->Await();  // then nothing uses the tensors any more
+    return error;
+  }
   if (!state->result()) return Error(state->result().error());
   return Work(operation.number);
 }

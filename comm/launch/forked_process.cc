@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/interruptible_call.h"
 #include "base/memory_file.h"
 #include "base/process/signals_blocked.h"
 #include "comm/world/contexts.h"
@@ -90,6 +91,7 @@ void UnblockSigterm() {
 }
 
 [[noreturn]] void RunChild(const std::function<void(int)>& function, int rank, const Fd& file) {
+  InterruptibleCall::ForgetParents();
   SpawnRecord record = Run(function, rank);
   std::string text = EncodeRecord(record);
   bool written = write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());

@@ -11,6 +11,7 @@
 #include <rankrun/spawn.h>
 
 #include "base/clock.h"
+#include "base/interruptible_call.h"
 #include "comm/core/throw.h"
 #include "comm/core/time_left.h"
 #include "comm/launch/forked_process.h"
@@ -131,7 +132,14 @@ bool SpawnContext::Join(std::optional<milliseconds> timeout, std::optional<milli
   TimePoint deadline = After(timeout.value_or(kForEver));
   state.FindFailure();
   while (!state.failure && !state.AllHaveEnded()) {
-    if (!state.ReapSome(deadline)) return false;
+    const TimePoint look = After(InterruptibleCall::kPause);
+    if (!state.ReapSome(InterruptibleCall::IsUnderWay() ? std::min(look, deadline) : deadline)) {
+      if (InterruptibleCall::IsInterrupted()) {
+        comm::Throw({ErrorCode::kCancelled, std::string("Spawn: the wait for the processes was ") +
+                                                InterruptibleCall::kText});
+      }
+      if (After(milliseconds(0)) >= deadline) return false;
+    }
     state.FindFailure();
   }
   if (!state.failure) return true;

@@ -92,7 +92,7 @@ auto DerivedStore::InSlices(const std::string& what, milliseconds timeout, WaitC
   TimePoint deadline = store::DeadlineAfter(timeout);
   for (;;) {
     milliseconds left = Left(deadline);
-    bool is_last = !deaths_.has_agent() || left <= kSlice;
+    bool is_last = !deaths_.looks() || left <= kSlice;
     milliseconds slice = is_last ? left : kSlice;
     TimePoint end = Now() + slice;
     auto waited = Guard([&] { return wait(slice); }, end);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/interruptible_call.h"
 #include "comm/core/throw.h"
 #include "comm/core/time_left.h"
 #include "comm/cpp/rpc/methods.h"
@@ -71,6 +72,9 @@ WorkerInfo WorkerAgent::Find(const To& to) const {
 
 Payload WorkerAgent::CallAndWait(const WorkerInfo& callee, const std::string& method,
                                  Payload arguments, milliseconds limit) {
+  if (InterruptibleCall::IsUnderWay()) {
+    return Call(callee, method, std::move(arguments), limit).Wait();
+  }
   auto outcome = agent_->CallAndWait(callee.id, method, MessageOf(std::move(arguments)), limit);
   if (auto why = ErrorOf(callee.name, method, outcome)) std::rethrow_exception(why);
   return PayloadOf(std::move(outcome.reply));

@@ -23,6 +23,7 @@
 #include <rankrun/c/collectives.h>
 #include <rankrun/c/debug.h>
 #include <rankrun/c/group.h>
+#include <rankrun/c/interrupt.h>
 #include <rankrun/c/join.h>
 #include <rankrun/c/messages.h>
 #include <rankrun/c/objects.h>

@@ -21,15 +21,16 @@ RANKRUN_API uint32_t rankrun_abi_version(void);
 // return 0, NULL or -1 after an error, as documented there.
 typedef enum rankrun_status {
   RANKRUN_OK = 0,
-  RANKRUN_INVALID = 1,   // wrong use; nothing was sent
-  RANKRUN_BACKEND = 2,   // the backend failed; the group is broken
-  RANKRUN_TIMEOUT = 3,   // ranks are missing after the time-out
-  RANKRUN_MISMATCH = 4,  // the calls of the ranks do not match
-  RANKRUN_NETWORK = 5,   // a rank or the store is lost
-  RANKRUN_STORE = 6,     // the store failed, or a key did not appear in time
-  RANKRUN_INTERNAL = 7,  // any other error, such as no memory
-  RANKRUN_PROCESS = 8,   // a process of rankrun_spawn has failed
-  RANKRUN_REMOTE = 9     // the method that rankrun_rpc_sync calls has failed, or is unknown
+  RANKRUN_INVALID = 1,      // wrong use; nothing was sent
+  RANKRUN_BACKEND = 2,      // the backend failed; the group is broken
+  RANKRUN_TIMEOUT = 3,      // ranks are missing after the time-out
+  RANKRUN_MISMATCH = 4,     // the calls of the ranks do not match
+  RANKRUN_NETWORK = 5,      // a rank or the store is lost
+  RANKRUN_STORE = 6,        // the store failed, or a key did not appear in time
+  RANKRUN_INTERNAL = 7,     // any other error, such as no memory
+  RANKRUN_PROCESS = 8,      // a process of rankrun_spawn has failed
+  RANKRUN_REMOTE = 9,       // the method that rankrun_rpc_sync calls has failed, or is unknown
+  RANKRUN_INTERRUPTED = 10  // the hook of c/interrupt.h has ended the call
 } rankrun_status;
 
 // Returns one line with the failed operation and its cause, for the last failed

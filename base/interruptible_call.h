@@ -1,0 +1,56 @@
+#pragma once
+
+#include "base/clock.h"
+#include "base/private_api.h"
+
+namespace rankrun {
+
+// Returns a number other than 0 to end the waiting call of its thread.
+using InterruptHook = int (*)(void* context);
+
+// Sets the hook of this process for the calls that begin later; null: none.
+// Thread: any.
+void SetInterruptHook(InterruptHook hook, void* context);
+
+// A call of the program that the hook can end while it waits. A call within another one belongs to
+// that. Without a hook it does nothing.
+// Thread: that of the call.
+class InterruptibleCall {
+ public:
+  RANKRUN_PRIVATE_API InterruptibleCall();
+  InterruptibleCall(const InterruptibleCall&) = delete;
+  InterruptibleCall& operator=(const InterruptibleCall&) = delete;
+  RANKRUN_PRIVATE_API ~InterruptibleCall();
+
+  bool was_interrupted() const { return interrupted_; }
+
+  // Returns whether this thread is in a call that the hook can end.
+  RANKRUN_PRIVATE_API static bool IsUnderWay();
+  // Returns whether this thread is in the hook.
+  RANKRUN_PRIVATE_API static bool IsInHook();
+  // In a fork: the calls of this thread do not belong to its parent's.
+  static void ForgetParents();
+  // Returns whether the hook has ended the call of this thread. Asks it if kPause has passed since
+  // it was asked, or since the call began.
+  RANKRUN_PRIVATE_API static bool IsInterrupted();
+  static constexpr std::chrono::milliseconds kPause{50};
+
+  // The call of this thread cannot be interrupted in this scope. Not nested.
+  class Deferred {
+   public:
+    Deferred();
+    Deferred(const Deferred&) = delete;
+    Deferred& operator=(const Deferred&) = delete;
+    ~Deferred();
+  };
+
+  static constexpr const char* kText = "interrupted by the program";
+
+ private:
+  InterruptHook hook_ = nullptr;  // null: this is not the outermost call, or there is no hook
+  void* context_ = nullptr;
+  TimePoint next_{};  // when the hook is asked
+  bool interrupted_ = false;
+};
+
+}  // namespace rankrun

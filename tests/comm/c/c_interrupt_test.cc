@@ -1,0 +1,242 @@
+// Ends of waiting calls by the hook of the program.
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <rankrun/c/rpc.h>
+#include <rankrun/distributed.h>
+#include <rankrun/rankrun.h>
+
+#include "tests/base/support.h"
+#include "tests/comm/worlds.h"
+
+namespace rankrun::comm {
+namespace {
+
+using std::chrono::milliseconds;
+using test::WaitFor;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr const char* kInterrupted = "interrupted by the program";
+constexpr int64_t kUsual = RANKRUN_DEFAULT_TIMEOUT;
+
+// Far above the documented 50 ms, because the machine may be loaded, and far below the time-outs.
+constexpr milliseconds kSoon{10000};
+
+// Ends a call when it is asked for the second time, so that the first answer is used, too.
+int EndSecond(void* asked) { return ++*static_cast<std::atomic<int>*>(asked) >= 2 ? 1 : 0; }
+
+int GoOn(void* asked) { return ++*static_cast<std::atomic<int>*>(asked), 0; }
+
+// Returns the status and the text of a call that EndSecond ends.
+std::string Interrupted(const std::function<rankrun_status()>& call) {
+  std::atomic<int> asked = 0;
+  rankrun_set_interrupt_hook(EndSecond, &asked);
+  const TimePoint began = MonotonicClock().Now();
+  const rankrun_status status = call();
+  const Duration took = MonotonicClock().Now() - began;
+  rankrun_set_interrupt_hook(nullptr, nullptr);
+  std::string text = std::to_string(status) + ": ";
+  if (took < milliseconds(90)) text += "EARLY ";
+  if (took > kSoon) text += "LATE ";
+  if (asked != 2) text += "asked " + std::to_string(asked) + " times ";
+  return text + rankrun_last_error();
+}
+
+struct CInterruptTest : testing::TestWithParam<const char*> {
+  // Interrupts a call of rank 0, to which rank 1 comes only afterwards. Returns rank 0's text, and
+  // the errors of both ranks' `later`.
+  static std::vector<std::string> OfRank0(
+      const std::function<rankrun_status()>& call,
+      const std::function<void(ProcessGroup& world)>& later = [](auto& world) {
+        world.Barrier();
+      }) {
+    InSharedMemory<std::atomic<bool>> is_over;
+    return OnRanks(2, [&](int rank) {
+      SetHostFor(GetParam(), rank);
+      ProcessGroup& world = Init({.backend = GetParam()});
+      std::string text;
+      if (rank == 0) {
+        text = Interrupted(call) + "\n";
+        *is_over = true;
+      } else {
+        EXPECT_TRUE(WaitFor([&] { return is_over->load(); }));
+      }
+      text += ErrorOf([&] { later(world); });
+      Destroy();
+      return text;
+    });
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, CInterruptTest,
+                         testing::Values("shm", "tcp", "hierarchical", "gloo"), NameOfBackend);
+
+TEST_P(CInterruptTest, ACollectiveEndsAndTheOtherRankHearsOfIt) {
+  auto barrier = [] { return rankrun_barrier(nullptr, kUsual, nullptr); };
+  EXPECT_THAT(OfRank0(barrier),
+              ElementsAre(AllOf(StartsWith("10: Barrier #1"), HasSubstr(kInterrupted),
+                                HasSubstr("DistBackendError: Barrier #2")),
+                          AllOf(HasSubstr("rank 0"), HasSubstr(kInterrupted))));
+}
+
+TEST_P(CInterruptTest, AMessageEndsAndTheOtherRankHearsOfIt) {
+  std::vector<float> data(10000);
+  rankrun_tensor tensor{};
+  tensor.data = data.data();
+  tensor.count = data.size();
+  auto receive_from = [&](int source) {
+    return OfRank0([&] { return rankrun_recv(nullptr, &tensor, source, 3, kUsual, nullptr); });
+  };
+  EXPECT_THAT(receive_from(1), ElementsAre(AllOf(StartsWith("10: Recv"), HasSubstr(kInterrupted),
+                                                 HasSubstr("DistBackendError: Barrier")),
+                                           AllOf(HasSubstr("rank 0"), HasSubstr(kInterrupted))));
+  EXPECT_THAT(receive_from(0).at(0), AllOf(StartsWith("10: Recv"), HasSubstr(kInterrupted)));
+}
+
+TEST_P(CInterruptTest, AWaitForWorkEndsAndTheOperationGoesOn) {
+  rankrun_work* work = nullptr;
+  auto wait = [&] {
+    EXPECT_EQ(rankrun_barrier(nullptr, kUsual, &work), RANKRUN_OK) << rankrun_last_error();
+    return rankrun_work_wait(work);
+  };
+  auto wait_again = [&](ProcessGroup& world) {
+    if (world.global_rank() == 1) return world.Barrier(), void();
+    int done = 0;
+    EXPECT_EQ(rankrun_work_wait_for(work, 60'000, &done), RANKRUN_OK) << rankrun_last_error();
+    EXPECT_EQ(done, 1);
+    rankrun_work_release(work);
+  };
+  EXPECT_THAT(OfRank0(wait, wait_again),
+              ElementsAre("10: the wait for operation #1 was interrupted by the program; it goes "
+                          "on\nno error",
+                          "no error"));
+}
+
+TEST_P(CInterruptTest, AMonitoredBarrierAndAMissingGroupEnd) {
+  EXPECT_THAT(OfRank0([] { return rankrun_monitored_barrier(nullptr, 0, kUsual); }).at(0),
+              AllOf(StartsWith("10: MonitoredBarrier"), HasSubstr(kInterrupted)));
+  EXPECT_THAT(OfRank0([] {
+                rankrun_group* group = nullptr;
+                return rankrun_new_group(nullptr, &group);
+              }).at(0),
+              AllOf(StartsWith("10: "), HasSubstr(kInterrupted)));
+}
+
+TEST(CInterruptedInitTest, ARankThatWaitsForTheOthersEnds) {
+  ServerProcess server;
+  ChildProcess rank([&] {
+    SetPlace(0, 2, server.port());
+    return Interrupted([] { return rankrun_init(nullptr); });
+  });
+  EXPECT_THAT(rank.Text(), AllOf(StartsWith("10: Init"), HasSubstr(kInterrupted)));
+}
+
+// Returns the texts of interrupted waits, and whether the store is usable after them.
+std::string WaitsIn(rankrun_store* store) {
+  const char* key = "never";
+  rankrun_bytes* value = nullptr;
+  std::string text = Interrupted([&] { return rankrun_store_get(store, key, kUsual, &value); });
+  text += "\n" + Interrupted([&] { return rankrun_store_wait(store, &key, 1, kUsual); });
+  text += "\n" + Interrupted([&] { return rankrun_store_barrier(store, "met", 2, kUsual); });
+  EXPECT_EQ(rankrun_store_set(store, "a", "1", 1), RANKRUN_OK) << rankrun_last_error();
+  EXPECT_EQ(rankrun_store_get(store, "a", kUsual, &value), RANKRUN_OK) << rankrun_last_error();
+  rankrun_bytes_release(value);
+  rankrun_store_release(store);
+  return text;
+}
+
+TEST(CInterruptedStoreTest, WaitsEndAndTheStoreStaysUsable) {
+  test::TempFolder folder;
+  ServerProcess server;
+  rankrun_tcp_store_options options{};
+  options.size = sizeof options;
+  ASSERT_EQ(rankrun_tcp_store_options_default(&options), RANKRUN_OK);
+  options.port = server.port();
+  std::vector<rankrun_store*> stores(4);
+  ASSERT_EQ(rankrun_tcp_store(&options, &stores[0]), RANKRUN_OK) << rankrun_last_error();
+  ASSERT_EQ(rankrun_hash_store(kUsual, &stores[1]), RANKRUN_OK);
+  ASSERT_EQ(rankrun_file_store(folder.Path("file").c_str(), "run", kUsual, &stores[2]), RANKRUN_OK);
+  ASSERT_EQ(rankrun_prefix_store("p", stores[0], &stores[3]), RANKRUN_OK);
+  for (size_t i : {3, 0, 1, 2}) {
+    EXPECT_THAT(WaitsIn(stores[i]), AllOf(StartsWith("10: get"), HasSubstr("\n10: wait"),
+                                          HasSubstr("\n10: meet at barrier")));
+  }
+}
+
+TEST(CInterruptedCallTest, ACallThatEndsByItselfIsNotInterrupted) {
+  std::atomic<int> asked = 0;
+  ASSERT_EQ(rankrun_set_interrupt_hook(GoOn, &asked), RANKRUN_OK);
+  rankrun_store* store = nullptr;
+  ASSERT_EQ(rankrun_hash_store(kUsual, &store), RANKRUN_OK);
+  rankrun_bytes* value = nullptr;
+  EXPECT_EQ(rankrun_store_get(store, "never", 120, &value), RANKRUN_STORE);
+  EXPECT_GE(asked.load(), 1);
+  rankrun_set_interrupt_hook(nullptr, nullptr);
+  asked = 0;
+  EXPECT_EQ(rankrun_store_get(store, "never", 120, &value), RANKRUN_STORE);
+  EXPECT_EQ(asked.load(), 0);
+  rankrun_store_release(store);
+}
+
+int CallBack(void* store) {
+  rankrun_bytes* value = nullptr;
+  EXPECT_EQ(rankrun_store_get(static_cast<rankrun_store*>(store), "a", kUsual, &value),
+            RANKRUN_INVALID);
+  EXPECT_THAT(rankrun_last_error(), HasSubstr("called in the interrupt hook"));
+  return 1;
+}
+
+TEST(CInterruptedCallTest, ACallInTheHookIsRefused) {
+  rankrun_store* store = nullptr;
+  ASSERT_EQ(rankrun_hash_store(kUsual, &store), RANKRUN_OK);
+  ASSERT_EQ(rankrun_set_interrupt_hook(CallBack, store), RANKRUN_OK);
+  rankrun_bytes* value = nullptr;
+  EXPECT_EQ(rankrun_store_get(store, "never", kUsual, &value), RANKRUN_INTERRUPTED);
+  rankrun_set_interrupt_hook(nullptr, nullptr);
+  rankrun_store_release(store);
+}
+
+TEST(CInterruptedRpcTest, AWaitForAReplyEnds) {
+  InSharedMemory<std::atomic<bool>> is_over;
+  auto wait = [](const char*, const rankrun_bytes*, rankrun_rpc_reply*, void* over) {
+    EXPECT_TRUE(WaitFor([&] { return static_cast<std::atomic<bool>*>(over)->load(); }));
+    return 0;
+  };
+  auto texts = OnRanks(2, [&](int rank) -> std::string {
+    EXPECT_EQ(rankrun_rpc_register("wait", wait, &*is_over), RANKRUN_OK);
+    const std::string name = "w" + std::to_string(rank);
+    EXPECT_EQ(rankrun_rpc_init(name.c_str(), nullptr), RANKRUN_OK) << rankrun_last_error();
+    std::string text;
+    if (rank == 0) {
+      rankrun_bytes* result = nullptr;
+      text = Interrupted([&] { return rankrun_rpc_sync("w1", "wait", nullptr, 0, &result); });
+      *is_over = true;
+    }
+    rankrun_rpc_shutdown(1, kUsual);
+    return text;
+  });
+  EXPECT_THAT(texts.at(0), StartsWith("10: "));
+}
+
+// Interrupted, it ends its processes as after a failure.
+TEST(CInterruptedSpawnTest, TheWaitForTheProcessesEnds) {
+  auto wait = [](int, void*) {
+    for (;;) pause();
+    return 0;
+  };
+  EXPECT_THAT(Interrupted([&] { return rankrun_spawn(wait, nullptr, 2, nullptr); }),
+              StartsWith("10: Spawn: the wait for the processes was interrupted by the program"));
+}
+
+}  // namespace
+}  // namespace rankrun::comm
