@@ -1,10 +1,11 @@
 """AllReduce of float32 by rankrun beside its peers. See allreduce_vs_peers.sh.
 
-The programs take turns, all sizes in each turn; a figure is the median of the turns, and a ratio the
-median of the turns' ratios.
+The programs take turns, in every second turn backwards, all sizes in each; a figure is the median of
+the turns, and a ratio the median of the turns' ratios.
 """
 
 import collections
+import contextlib
 import dataclasses
 import os
 import shutil
@@ -25,18 +26,24 @@ PEERS = ["openmpi", "torch", "gloo"]
 
 
 @dataclasses.dataclass(frozen=True)
+class Limit:
+    """A limit of the machine, measured with two ranks. The source of the program describes it."""
+
+    program: list  # its words
+    bytes: list  # the sizes at which rankrun is compared with it
+    most_times: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Transport:
     """How ranks exchange data: the programs that differ by it, and the targets of rankrun."""
 
     backend: str  # RANKRUN_BACKEND
     mpi_variants: dict  # {name: flags of mpirun}; "openmpi" is the faster one
-    limit: str  # name of the limit, which is measured with two ranks
-    limit_program: str  # its source describes the limit
+    limits: dict  # {name: Limit}
     rival: str  # "openmpi", or "best" for the fastest peer
     rival_text: str
     targets: list  # ranks, bytes, and the speed-up over the rival
-    limit_bytes: int  # the size at which rankrun is compared with the limit
-    most_times_the_limit: float
 
 
 VADER = ["--mca", "btl", "self,vader"]
@@ -49,18 +56,18 @@ TRANSPORTS = {
         mpi_variants={
             "mpi": VADER,
             "mpi-no-cma": [*VADER, "--mca", "btl_vader_single_copy_mechanism", "none"]},
-        limit="bound", limit_program="memory_bound",
+        limits={"bound": Limit(["memory_bound"], [64 << 20], 1.6),
+                "exchange": Limit(["memory_exchange"], [64 << 10], 1.5)},
         rival="openmpi", rival_text="the better Open MPI",
         targets=[(2, size, 1.0) for size in SIZES if size <= 1 << 20] + [
-            (2, 64 << 20, 4.0), (4, 8, 2.0), (4, 64 << 10, 3.5), (4, 64 << 20, 5.0)],
-        limit_bytes=64 << 20, most_times_the_limit=1.6),
+            (2, 64 << 20, 4.0), (4, 8, 2.0), (4, 64 << 10, 3.5), (4, 64 << 20, 5.0)]),
     "tcp": Transport(
         backend="tcp",
         mpi_variants={"mpi-tcp": TCP},
-        limit="pingpong", limit_program="tcp_pingpong",
+        limits={"pingpong": Limit(["tcp_pingpong"], [8], 1.3),
+                "stream": Limit(["tcp_pingpong", "--both-ways"], [64 << 20], 1.5)},
         rival="best", rival_text="the best peer",
-        targets=[(2, size, 1.0) for size in SIZES],
-        limit_bytes=8, most_times_the_limit=1.3),
+        targets=[(ranks, size, 1.1) for ranks in (2, 4) for size in SIZES]),
 }
 
 
@@ -73,16 +80,19 @@ def rankrun(ranks, *program):
     return [BIN / "rankrun", "-n", ranks, "--no-python", *program]
 
 
-def commands(transport, ranks):
-    """Returns the installed programs: {name: command}."""
+def commands(transport, ranks, before):
+    """Returns the installed programs: {name: command}. `before`: see --before."""
     found = {"rankrun": rankrun(ranks, BIN / "allreduce_rankrun"),
              "gloo": rankrun(ranks, BIN / "allreduce_gloo")}
     if shutil.which("mpirun") and (BIN / "allreduce_mpi").exists():
         found |= {name: mpirun(ranks, flags) for name, flags in transport.mpi_variants.items()}
     if PYTHON.exists():
         found["torch"] = rankrun(ranks, PYTHON, "bench/allreduce/allreduce_torch.py")
+    if before is not None:
+        found["before"] = rankrun(ranks, before / "allreduce_rankrun")
     if ranks == 2:
-        found[transport.limit] = [BIN / transport.limit_program]
+        found |= {name: [BIN / limit.program[0], *limit.program[1:]]
+                  for name, limit in transport.limits.items()}
     return found
 
 
@@ -111,11 +121,12 @@ def run(command, backend, plan):
     return times_of(out), "" if process.returncode == 0 else trouble
 
 
-def measure(transport, ranks, plan):
+def measure(transport, ranks, plan, before):
     """Returns the figures of all programs, of "openmpi" and of "best"."""
     figures = collections.defaultdict(lambda: {size: [] for size in plan.sizes})
-    for _ in range(plan.rounds):
-        for name, command in commands(transport, ranks).items():
+    programs = list(commands(transport, ranks, before).items())
+    for number in range(plan.rounds):
+        for name, command in programs if number % 2 == 0 else reversed(programs):
             times, trouble = run(command, transport.backend, plan)
             if trouble and name == "rankrun":
                 raise Failed(f"measure rankrun, {ranks} ranks: {trouble}")
@@ -136,19 +147,18 @@ def add_best(figures, name, candidates, sizes):
 
 
 def print_table(transport, ranks, figures, sizes):
-    names = [name for name in ["rankrun", *transport.mpi_variants, "torch", "gloo",
-                               transport.limit] if name in figures]
-    peers = [peer for peer in PEERS if peer in figures]
-    of_limit = f"of {transport.limit}"
+    limits = [name for name in transport.limits if name in figures]
+    names = [name for name in ["rankrun", *transport.mpi_variants, "torch", "gloo", "before"]
+             if name in figures] + limits
+    slower = [name for name in [*PEERS, "before"] if name in figures]
     print(f"\n== {ranks} ranks: microseconds, then how many times faster rankrun is")
     print(f"{'size':>8}", *(f"{name:>11}" for name in names),
-          *(f"{'/' + peer:>9}" for peer in peers), f"{of_limit:>12}" if ranks == 2 else "")
+          *(f"{'/' + name:>9}" for name in slower), *(f"{'of ' + name:>12}" for name in limits))
     for size in sizes:
         print(f"{size_text(size):>8}",
               *(f"{text(median(figures[name][size])):>11}" for name in names),
-              *(f"{text(ratio(figures, peer, 'rankrun', size), 3):>9}" for peer in peers),
-              f"{text(ratio(figures, 'rankrun', transport.limit, size), 3):>12}"
-              if ranks == 2 else "")
+              *(f"{text(ratio(figures, name, 'rankrun', size), 3):>9}" for name in slower),
+              *(f"{text(ratio(figures, 'rankrun', name, size), 3):>12}" for name in limits))
 
 
 def print_summary(transport, figures, sizes):
@@ -157,31 +167,48 @@ def print_summary(transport, figures, sizes):
         if size in sizes:
             judge_at_least(f"{ranks} ranks, {size_text(size)}: {transport.rival_text}/rankrun",
                            ratio(figures[ranks], transport.rival, "rankrun", size), target)
-    size = transport.limit_bytes
-    if size in sizes:
-        judge_at_most(f"2 ranks, {size_text(size)}: rankrun/{transport.limit}",
-                      ratio(figures[2], "rankrun", transport.limit, size),
-                      transport.most_times_the_limit)
+    for name, limit in transport.limits.items():
+        for size in set(limit.bytes) & set(sizes):
+            judge_at_most(f"2 ranks, {size_text(size)}: rankrun/{name}",
+                          ratio(figures[2], "rankrun", name, size), limit.most_times)
 
 
 def compare(arguments):
     transport = TRANSPORTS[arguments.transport]
     plan = Plan(arguments.quick)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
-    found = commands(transport, 2)
+    found = commands(transport, 2, arguments.before)
     for name in [*transport.mpi_variants, "torch"]:
         if name not in found:
             print(f"skipped: {name}, which is not installed")
     figures = {}
     for ranks in (2, 4):
-        figures[ranks] = measure(transport, ranks, plan)
+        with loaded(arguments.loaded):
+            figures[ranks] = measure(transport, ranks, plan, arguments.before)
         print_table(transport, ranks, figures[ranks], plan.sizes)
     print_summary(transport, figures, plan.sizes)
+
+
+@contextlib.contextmanager
+def loaded(is_loaded):
+    """Keeps one of the cores busy meanwhile, if so asked."""
+    if not is_loaded:
+        yield
+        return
+    with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as load:
+        try:
+            yield
+        finally:
+            load.kill()
 
 
 def add_options(parser):
     parser.add_argument("--transport", choices=TRANSPORTS, default="shm",
                         help="how ranks exchange data; shm is the default")
+    parser.add_argument("--loaded", action="store_true",
+                        help="another process keeps a core busy meanwhile")
+    parser.add_argument("--before", type=Path, metavar="FOLDER",
+                        help="the bin folder of an earlier build, to compare with")
 
 
 if __name__ == "__main__":

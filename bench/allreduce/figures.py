@@ -8,7 +8,8 @@ import statistics
 
 import comparison
 
-SIZES = [8, 64, 1024, 8192, 64 << 10, 1 << 20, 8 << 20, 64 << 20]
+SIZES = [8, 64, 1024, 8192, 16 << 10, 64 << 10, 128 << 10, 1 << 20, 8 << 20, 64 << 20,
+         256 << 20]
 START_SECONDS = 30  # PyTorch needs the longest
 
 

@@ -1,13 +1,13 @@
-// Round trips of one message between two processes over loopback TCP: each has
+// Moves a message between two processes over loopback TCP, forth and back: each has
 // its own core, sends with TCP_NODELAY, and polls the socket without sleeping. In
 // a round trip, as in an AllReduce of two ranks, each process sends and receives
-// every byte once. For the arguments and the output see allreduce_peer.h.
+// every byte once. With --both-ways, the first argument, both send at once. For the
+// other arguments and the output see allreduce_peer.h.
 
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -21,6 +21,7 @@
 
 #include "base/fd.h"
 #include "bench/allreduce/allreduce_peer.h"
+#include "bench/allreduce/pin.h"
 
 namespace rankrun::bench {
 namespace {
@@ -35,19 +36,6 @@ constexpr int kProcesses = 2;
 int Checked(int result, const char* what) {
   if (result < 0) Fail(what, std::strerror(errno));
   return result;
-}
-
-// Pins this process to the core of this index, among those that it may use.
-void Pin(int index) {
-  cpu_set_t allowed;
-  Checked(sched_getaffinity(0, sizeof(allowed), &allowed), "read the affinity");
-  int left = index % CPU_COUNT(&allowed);
-  int core = 0;
-  while (!CPU_ISSET(core, &allowed) || left-- > 0) ++core;
-  cpu_set_t own;
-  CPU_ZERO(&own);
-  CPU_SET(core, &own);
-  Checked(sched_setaffinity(0, sizeof(own), &own), "pin the process");
 }
 
 Fd NewSocket() {
@@ -89,6 +77,14 @@ class Process {
     if (rank_ != 0) Send(message);
   }
 
+  // Sends one message while it receives the other.
+  void Exchange(std::span<const std::byte> out, std::span<std::byte> in) const {
+    while (!out.empty() || !in.empty()) {
+      if (!out.empty()) out = out.subspan(SendSome(out));
+      if (!in.empty()) in = in.subspan(ReceiveSome(in));
+    }
+  }
+
   // Returns the largest value of both processes.
   double Largest(double value) const {
     double other = 0;
@@ -99,17 +95,21 @@ class Process {
 
  private:
   void Send(std::span<const std::byte> data) const {
-    while (!data.empty()) {
-      data = data.subspan(Moved(send(socket_.get(), data.data(), data.size(), MSG_NOSIGNAL)));
-    }
+    while (!data.empty()) data = data.subspan(SendSome(data));
   }
 
   void Receive(std::span<std::byte> data) const {
-    while (!data.empty()) {
-      ssize_t received = recv(socket_.get(), data.data(), data.size(), 0);
-      if (received == 0) Fail("receive", "the other process has ended");
-      data = data.subspan(Moved(received));
-    }
+    while (!data.empty()) data = data.subspan(ReceiveSome(data));
+  }
+
+  size_t SendSome(std::span<const std::byte> data) const {
+    return Moved(send(socket_.get(), data.data(), data.size(), MSG_NOSIGNAL));
+  }
+
+  size_t ReceiveSome(std::span<std::byte> data) const {
+    ssize_t received = recv(socket_.get(), data.data(), data.size(), 0);
+    if (received == 0) Fail("receive", "the other process has ended");
+    return Moved(received);
   }
 
   // Returns the bytes that a system call moved: 0 if it would block.
@@ -123,24 +123,27 @@ class Process {
   int rank_;
 };
 
-void Measure(const Process& process, int rank, const AllReducePlan& plan) {
+void Measure(const Process& process, int rank, bool both_ways, const AllReducePlan& plan) {
   for (size_t bytes : plan.sizes) {
-    std::vector<std::byte> message(bytes);
+    std::vector<std::byte> message(bytes), received(both_ways ? bytes : 0);
+    auto move = [&] {
+      if (both_ways) return process.Exchange(message, received);
+      process.RoundTrip(message);
+    };
     BatchTimes times = MeasureBatches(
-        plan.batches, [&] { process.RoundTrip(message); },
-        [&](double seconds) { return process.Largest(seconds); }, [] {});
-    if (rank == 0) PrintTimes("pingpong", kProcesses, bytes, times);
+        plan.batches, move, [&](double seconds) { return process.Largest(seconds); }, [] {});
+    if (rank == 0) PrintTimes(both_ways ? "stream" : "pingpong", kProcesses, bytes, times);
   }
 }
 
-int Main(const AllReducePlan& plan) {
+int Main(bool both_ways, const AllReducePlan& plan) {
   std::array<Fd, kProcesses> ends = Connect();
   const pid_t child = Checked(fork(), "fork");
   if (child == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int rank = child == 0 ? 1 : 0;
-  Pin(rank);
+  Checked(PinToCore(rank), "pin the process");
   ends[1 - rank].Reset();  // otherwise a process never sees the end of the other one
-  Measure(Process(std::move(ends[rank]), rank), rank, plan);
+  Measure(Process(std::move(ends[rank]), rank), rank, both_ways, plan);
   if (child == 0) _exit(0);
   waitpid(child, nullptr, 0);
   return 0;
@@ -150,5 +153,8 @@ int Main(const AllReducePlan& plan) {
 }  // namespace rankrun::bench
 
 int main(int argc, char** argv) {
-  return rankrun::bench::Main(rankrun::bench::ParseAllReducePlan(argc, argv));
+  const bool both_ways = argc > 1 && std::strcmp(argv[1], "--both-ways") == 0;
+  const int skipped = both_ways ? 1 : 0;
+  return rankrun::bench::Main(both_ways,
+                              rankrun::bench::ParseAllReducePlan(argc - skipped, argv + skipped));
 }
