@@ -54,21 +54,25 @@ Messages::~Messages() {
   for (OwnReceive& receive : own_receives_) finish(receive.message, *receive.state);
 }
 
+// Waits for a message of this rank to itself.
+Result<int> Messages::AwaitOwn(const Message& message, WorkState& state) {
+  while (!state.AwaitFor(std::clamp(Left(message), milliseconds(1), kOwnSlice))) {
+    {
+      const InterruptibleCall::Deferred deferred;
+      FinishOwnThatIsOver();
+    }
+    if (InterruptibleCall::IsInterrupted()) {
+      return failed_(message, {ErrorCode::kCancelled, InterruptibleCall::kText});
+    }
+  }
+  if (!state.result()) return Error(state.result().error());
+  return to_global_(group_rank_);
+}
+
 Result<int> Messages::Move(const Message& message, Block data) {
   if (message.peer.value_or(group_rank_) == group_rank_) {
     auto state = std::make_shared<WorkState>();
-    if (StartOwn(message, data, state)) {
-      while (!state->AwaitFor(std::clamp(Left(message), milliseconds(1), kOwnSlice))) {
-        {
-          const InterruptibleCall::Deferred deferred;
-          FinishOwnThatIsOver();
-        }
-        if (InterruptibleCall::IsInterrupted())
-          return failed_(message, {ErrorCode::kCancelled, InterruptibleCall::kText});
-      }
-      if (!state->result()) return Error(state->result().error());
-      return to_global_(group_rank_);
-    }
+    if (StartOwn(message, data, state)) return AwaitOwn(message, *state);
   }
   auto transfer = StartTransfer(message, data);
   if (!transfer) return failed_(message, std::move(transfer).error());

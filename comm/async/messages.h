@@ -80,6 +80,7 @@ class Messages {
   };
 
   Result<std::unique_ptr<Transfer>> StartTransfer(const Message& message, Block data);
+  Result<int> AwaitOwn(const Message& message, WorkState& state);
   bool StartOwn(const Message& message, Block data, const std::shared_ptr<WorkState>& state);
   bool ReceiveOwn(const Message& message, Block data, const std::shared_ptr<WorkState>& state);
   Result<void> Unpack(const SelfMessage& self_message, const Message& message, Block data) const;

@@ -8,9 +8,9 @@
 extern "C" {
 #endif
 
-// Returns 0 to go on, or another number to end the call of its thread, which then returns
-// RANKRUN_INTERRUPTED. May call no function of the library but rankrun_last_error: others return
-// RANKRUN_INVALID.
+// Returns 0, or another number to end the call of its thread, which then returns
+// RANKRUN_INTERRUPTED. Must not wait for another call of the library. May call none itself but
+// rankrun_last_error: others return RANKRUN_INVALID.
 typedef int (*rankrun_interrupt_hook)(void* context);
 
 // Asks `hook` every 50 ms while a function of the C ABI waits, in the thread of the call. Takes
