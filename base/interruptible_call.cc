@@ -1,22 +1,31 @@
 #include "base/interruptible_call.h"
 
+#include <algorithm>
 #include <atomic>
+#include <memory>
+#include <vector>
 
 #include "base/mutex.h"
 
 namespace rankrun {
 namespace {
 
-struct HookOfProcess {
-  std::atomic<bool> is_set = false;  // so that a call without a hook takes no mutex
-  Mutex mutex;
-  InterruptHook hook GUARDED_BY(mutex) = nullptr;
-  void* context GUARDED_BY(mutex) = nullptr;
+struct Hook {
+  InterruptHook function;
+  void* context;
 };
 
-HookOfProcess& OfProcess() {
-  static auto& hook = *new HookOfProcess;  // never destroyed: threads may outlive main
-  return hook;
+// Calls that have begun with a hook keep it, and a fork may find the mutex locked; so a call only
+// reads `current`, and no hook is ever freed.
+struct Hooks {
+  std::atomic<const Hook*> current = nullptr;
+  Mutex mutex;
+  std::vector<std::unique_ptr<const Hook>> all GUARDED_BY(mutex);
+};
+
+Hooks& OfProcess() {
+  static auto& hooks = *new Hooks;  // never destroyed: threads may outlive main
+  return hooks;
 }
 
 thread_local InterruptibleCall* current = nullptr;
@@ -28,20 +37,21 @@ TimePoint Now() { return MonotonicClock().Now(); }
 }  // namespace
 
 void SetInterruptHook(InterruptHook hook, void* context) {
-  HookOfProcess& process = OfProcess();
-  MutexLock lock(process.mutex);
-  process.hook = hook;
-  process.context = context;
-  process.is_set = hook != nullptr;
+  Hooks& hooks = OfProcess();
+  if (hook == nullptr) {
+    hooks.current = nullptr;
+    return;
+  }
+  MutexLock lock(hooks.mutex);
+  hooks.all.push_back(std::make_unique<const Hook>(hook, context));
+  hooks.current = hooks.all.back().get();
 }
 
 InterruptibleCall::InterruptibleCall() {
-  HookOfProcess& process = OfProcess();
-  if (!process.is_set || current != nullptr || is_in_hook) return;
-  MutexLock lock(process.mutex);
-  if (process.hook == nullptr) return;
-  hook_ = process.hook;
-  context_ = process.context;
+  const Hook* hook = OfProcess().current;
+  if (hook == nullptr || current != nullptr || is_in_hook) return;
+  hook_ = hook->function;
+  context_ = hook->context;
   next_ = Now() + kPause;
   current = this;
 }
@@ -51,6 +61,12 @@ InterruptibleCall::~InterruptibleCall() {
 }
 
 bool InterruptibleCall::IsUnderWay() { return current != nullptr && !is_in_hook && !is_deferred; }
+
+TimePoint InterruptibleCall::NextLook(TimePoint deadline) {
+  return IsUnderWay() ? std::min<TimePoint>(deadline, Now() + kPause) : deadline;
+}
+
+bool InterruptibleCall::WasInterrupted() { return current != nullptr && current->interrupted_; }
 
 bool InterruptibleCall::IsInHook() { return is_in_hook; }
 
@@ -64,7 +80,7 @@ bool InterruptibleCall::IsInterrupted() {
   InterruptibleCall& call = *current;
   if (call.interrupted_ || Now() < call.next_) return call.interrupted_;
   is_in_hook = true;
-  call.interrupted_ = call.hook_(call.context_) != 0;
+  call.interrupted_ = [&]() noexcept { return call.hook_(call.context_) != 0; }();
   is_in_hook = false;
   call.next_ = Now() + kPause;
   return call.interrupted_;

@@ -5,7 +5,7 @@
 
 namespace rankrun {
 
-// Returns a number other than 0 to end the waiting call of its thread.
+// Returns a number other than 0 to end the waiting call of its thread. Throws nothing.
 using InterruptHook = int (*)(void* context);
 
 // Sets the hook of this process for the calls that begin later; null: none.
@@ -22,10 +22,12 @@ class InterruptibleCall {
   InterruptibleCall& operator=(const InterruptibleCall&) = delete;
   RANKRUN_PRIVATE_API ~InterruptibleCall();
 
-  bool was_interrupted() const { return interrupted_; }
-
   // Returns whether this thread is in a call that the hook can end.
   RANKRUN_PRIVATE_API static bool IsUnderWay();
+  // Returns when a wait of this thread until `deadline` must call IsInterrupted next.
+  RANKRUN_PRIVATE_API static TimePoint NextLook(TimePoint deadline);
+  // Returns whether the hook has ended the call of this thread, without asking it.
+  RANKRUN_PRIVATE_API static bool WasInterrupted();
   // Returns whether this thread is in the hook.
   RANKRUN_PRIVATE_API static bool IsInHook();
   // In a fork: the calls of this thread do not belong to its parent's.
@@ -38,10 +40,10 @@ class InterruptibleCall {
   // The call of this thread cannot be interrupted in this scope. Not nested.
   class Deferred {
    public:
-    Deferred();
+    RANKRUN_PRIVATE_API Deferred();
     Deferred(const Deferred&) = delete;
     Deferred& operator=(const Deferred&) = delete;
-    ~Deferred();
+    RANKRUN_PRIVATE_API ~Deferred();
   };
 
   static constexpr const char* kText = "interrupted by the program";

@@ -40,10 +40,17 @@ class DeviceMessages::Work final : public DeviceWork {
 
   Result<bool> Test() override { return message_->Test(); }
   Result<void> WaitIn(void* stream) override {
-    {
-      MutexLock lock(mutex_);
-      while (!has_arrived_) arrived_.Wait(mutex_);
-      if (!result_) return result_;
+    for (;;) {
+      {
+        MutexLock lock(mutex_);
+        const TimePoint look = InterruptibleCall::NextLook(TimePoint::max());
+        while (!has_arrived_ && arrived_.WaitUntil(mutex_, look)) {
+        }
+        if (!result_) return result_;
+        if (has_arrived_) break;
+      }
+      if (InterruptibleCall::IsInterrupted())
+        return Error{ErrorCode::kCancelled, InterruptibleCall::kText};
     }
     return message_->WaitIn(stream);
   }

@@ -62,7 +62,10 @@ Result<int> Messages::AwaitOwn(const Message& message, WorkState& state) {
       FinishOwnThatIsOver();
     }
     if (InterruptibleCall::IsInterrupted()) {
-      return failed_(message, {ErrorCode::kCancelled, InterruptibleCall::kText});
+      Error error = failed_(message, {ErrorCode::kCancelled, InterruptibleCall::kText});
+      const InterruptibleCall::Deferred deferred;
+      state.Await();  // another thread may copy to the tensor
+      return error;
     }
   }
   if (!state.result()) return Error(state.result().error());

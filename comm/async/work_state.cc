@@ -99,14 +99,8 @@ void WorkState::Await() {
 }
 
 bool WorkState::AwaitUnlessInterrupted() {
-  if (!InterruptibleCall::IsUnderWay()) {
-    Await();
-    return true;
-  }
-  while (!AwaitFor(std::chrono::hours(1))) {
-    if (InterruptibleCall::IsInterrupted()) return false;
-  }
-  return true;
+  NoteWaiter();
+  return AwaitUntil(TimePoint::max());
 }
 
 Result<void> WorkState::AwaitIn(void* stream) {
@@ -137,22 +131,26 @@ bool WorkState::is_of_device() const {
 
 bool WorkState::AwaitFor(milliseconds limit) {
   NoteWaiter();
-  const TimePoint deadline = Now() + limit;
-  while (InterruptibleCall::IsUnderWay()) {
-    if (AwaitUntil(std::min<TimePoint>(deadline, Now() + InterruptibleCall::kPause))) return true;
-    if (InterruptibleCall::IsInterrupted() || Now() >= deadline) return false;
-  }
-  return AwaitUntil(deadline);
+  return AwaitUntil(Now() + limit);
 }
 
+// Counts as one wait, however often it asks whether it is interrupted.
 bool WorkState::AwaitUntil(TimePoint deadline) {
-  for (const auto& part : Parts()) part->AwaitUntil(deadline);
+  for (const auto& part : Parts()) {
+    if (!part->AwaitUntil(deadline) && InterruptibleCall::IsInterrupted()) return false;
+  }
   Attending here(attendance_.get());
   Waiters::Scope waiting(waiters_.get());
-  MutexLock lock(mutex_);
-  while (!done_ && ended_.WaitUntil(mutex_, deadline)) {
+  for (;;) {
+    const TimePoint until = InterruptibleCall::NextLook(deadline);
+    {
+      MutexLock lock(mutex_);
+      while (!done_ && ended_.WaitUntil(mutex_, until)) {
+      }
+      if (done_) return true;
+    }
+    if (InterruptibleCall::IsInterrupted() || until == deadline) return false;
   }
-  return done_;
 }
 
 std::vector<std::shared_ptr<WorkState>> WorkState::Parts() const {

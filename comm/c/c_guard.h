@@ -55,7 +55,7 @@ rankrun_status Guarded(Body body, const char* function = __builtin_FUNCTION()) n
     return RANKRUN_OK;
   } catch (...) {
     const rankrun_status status = CaughtStatus(function);
-    return call.was_interrupted() ? RANKRUN_INTERRUPTED : status;
+    return InterruptibleCall::WasInterrupted() ? RANKRUN_INTERRUPTED : status;
   }
 }
 

@@ -117,7 +117,7 @@ rankrun_status rankrun_join_finish(rankrun_join* join) {
       throw;
     }
   });
-  return of_hook == RANKRUN_OK ? status : of_hook;
+  return of_hook == RANKRUN_OK || status == RANKRUN_INTERRUPTED ? status : of_hook;
 }
 
 void rankrun_join_end(rankrun_join* join) { delete join; }

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -28,10 +27,7 @@ struct FutureEnd::State {
 bool FutureEnd::State::AwaitUntil(TimePoint deadline) {
   HookedWait hooked;
   for (;;) {
-    TimePoint until = deadline;
-    if (InterruptibleCall::IsUnderWay()) {
-      until = std::min<TimePoint>(until, MonotonicClock().Now() + InterruptibleCall::kPause);
-    }
+    const TimePoint until = InterruptibleCall::NextLook(deadline);
     {
       MutexLock lock(mutex);
       while (!is_done && ended.WaitUntil(mutex, until)) {

@@ -1,9 +1,11 @@
 #include "comm/group/group.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "base/format.h"
+#include "base/interruptible_call.h"
 #include "base/log.h"
 #include "base/status/status_page.h"
 #include "comm/core/time_left.h"
@@ -65,6 +67,11 @@ void Group::FinishQueued() {
   // Blocking calls of other threads have failed, too, and return in a moment. They may still
   // be about to queue something.
   if (broken_.is_ending()) calls_.AwaitNone();
+  // If the program interrupts Destroy, it ends the calls under way.
+  while (InterruptibleCall::IsUnderWay() && queue_.busy()) {
+    if (InterruptibleCall::IsInterrupted()) EndCalls("was interrupted by the program");
+    std::this_thread::sleep_for(milliseconds(1));
+  }
   // First, because their ends may start collectives, which the queue compares.
   if (devices_ != nullptr) {
     devices_->calls().AwaitIdle();

@@ -104,7 +104,10 @@ Result<Work> Group::RunOnDevice(Operation operation, const CallOptions& options,
   if (!compared) event.End(false);
   if (!compared) return Failed(operation, std::move(compared).error(), *limit);
   if (identity_.checks_all_calls) {  // no device begins a call that another rank lacks
-    (*compared)->Await();
+    if (!(*compared)->AwaitUnlessInterrupted()) {
+      event.End(false);
+      return Failed(operation, {ErrorCode::kCancelled, InterruptibleCall::kText}, *limit);
+    }
     if (const Result<void>& ok = (*compared)->result(); !ok) {
       event.End(false);
       return Error(ok.error());

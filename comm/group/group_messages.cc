@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "base/interruptible_call.h"
 #include "base/status/status_page.h"
 #include "comm/async/work_handle.h"
 #include "comm/core/current_stream.h"
@@ -135,7 +136,9 @@ Result<void> Group::MoveOnDevice(const Messages::Message& message, const ConstTe
   if (!begun) return std::move(begun).error();
   const StatusPage* page = StatusPage::OfThisProcess();
   Awaited awaited(page, page == nullptr ? "" : WaitOf(message), PeerRankOf(message));
-  return (*begun)->AwaitIn(CurrentStream());
+  auto ok = (*begun)->AwaitIn(CurrentStream());
+  if (ok || !InterruptibleCall::WasInterrupted() || (*begun)->done()) return ok;
+  return MessageFailed(message, std::move(ok).error());
 }
 
 Result<Work> Group::Begin(const Messages::Message& message, const ConstTensor& tensor) {

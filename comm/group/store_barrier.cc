@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/interruptible_call.h"
 #include "comm/core/time_left.h"
 #include "comm/group/failure_time.h"
 
@@ -95,6 +96,11 @@ Result<std::string> StoreBarrier::Verdict(const Round& round) {
   }
   Result<std::string> verdict = store_.Get(VerdictKey(round.number), TimeLeft(round.deadline));
   if (!verdict && TimedOut(verdict.error())) return RecordRollCall(round);
+  if (!verdict && InterruptibleCall::WasInterrupted()) {  // the others must not pass without it
+    const std::string rank = RanksInWords({names_[static_cast<size_t>(rank_)]});
+    return RecordVerdict(round.number, EncodeRefusal({ErrorCode::kSystem,
+                                                      rank + " was interrupted by the program"}));
+  }
   return verdict;
 }
 

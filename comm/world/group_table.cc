@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "base/interruptible_call.h"
 #include "base/status/death_watch.h"
 #include "comm/core/debug_level.h"
 #include "comm/core/time_left.h"
@@ -343,6 +344,7 @@ void GroupTable::Clear() {
     bool ends = EndsStore(world_.server.get(), world_.given);
     std::vector<int> awaited = all.global_ranks;
     std::erase_if(awaited, [&](int rank) { return world_.excluded.contains(rank); });
+    const InterruptibleCall::Deferred deferred;  // of others, which still use the store
     milliseconds patience = live_.WorldAborted() ? kGoodbyesAfterAbort : kGoodbyes;
     SayGoodbye(TheWorld().store(), all, awaited, ends ? patience : milliseconds(0));
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/interruptible_call.h"
 #include "store/clients/describe.h"
 #include "store/clients/tcp_store.h"
 #include "store/engine/counter.h"
@@ -16,6 +17,7 @@ constexpr size_t kProbes = 64;
 
 // Limit for cancelling a wait after a death.
 constexpr milliseconds kCancelTimeout{100};
+constexpr milliseconds kInterruptedCancelTimeout{1000};  // the server is well, perhaps busy
 
 TimePoint Now() { return MonotonicClock().Now(); }
 
@@ -116,10 +118,11 @@ Result<bool> TcpStore::AwaitRelease(const Request& request, milliseconds timeout
   return true;
 }
 
-// Ends a wait after a death. A release counts as success if the server confirms
+// Ends a wait after a death or an interrupt. A release counts as success if the server confirms
 // it at once. The server may be lost, too.
 Result<void> TcpStore::EndWait(Error death) {
-  auto released = CancelWait(Now() + kCancelTimeout);
+  bool is_interrupted = InterruptibleCall::WasInterrupted();
+  auto released = CancelWait(Now() + (is_interrupted ? kInterruptedCancelTimeout : kCancelTimeout));
   if (!released) return Break(std::move(death));
   if (!*released) return death;
   return {};

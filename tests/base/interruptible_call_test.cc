@@ -37,7 +37,7 @@ TEST_F(InterruptibleCallTest, AsksAfterThePauseAndAfterAnAnswerNoMore) {
   EXPECT_TRUE(test::WaitFor([] { return InterruptibleCall::IsInterrupted(); }));
   EXPECT_GE(MonotonicClock().Now(), began + InterruptibleCall::kPause);
   EXPECT_TRUE(InterruptibleCall::IsInterrupted());
-  EXPECT_TRUE(call.was_interrupted());
+  EXPECT_TRUE(InterruptibleCall::WasInterrupted());
   EXPECT_EQ(asked, 1);
 }
 
@@ -45,7 +45,7 @@ TEST_F(InterruptibleCallTest, ACallThatGoesOnIsAskedForAgain) {
   answer = 0;
   const InterruptibleCall call;
   EXPECT_TRUE(test::WaitFor([&] { return InterruptibleCall::IsInterrupted() || asked == 3; }));
-  EXPECT_FALSE(call.was_interrupted());
+  EXPECT_FALSE(InterruptibleCall::WasInterrupted());
 }
 
 TEST_F(InterruptibleCallTest, AnInnerCallBelongsToTheOuterOne) {
@@ -53,10 +53,9 @@ TEST_F(InterruptibleCallTest, AnInnerCallBelongsToTheOuterOne) {
   {
     const InterruptibleCall inner;
     EXPECT_TRUE(test::WaitFor([] { return InterruptibleCall::IsInterrupted(); }));
-    EXPECT_FALSE(inner.was_interrupted());
   }
   EXPECT_TRUE(InterruptibleCall::IsUnderWay());
-  EXPECT_TRUE(outer.was_interrupted());
+  EXPECT_TRUE(InterruptibleCall::WasInterrupted());
 }
 
 TEST_F(InterruptibleCallTest, OtherThreadsAndCallsWithoutAHookAreNotAskedFor) {

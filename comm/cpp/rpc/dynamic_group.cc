@@ -316,6 +316,7 @@ void DynamicGroup::Join(core::Agent& agent, milliseconds limit) {
     if (MonotonicClock().Now() >= deadline) {
       ThrowUnfinished(static_cast<int64_t>(agent.unfinished()), limit);
     }
+    ThrowIfInterrupted();
     std::this_thread::sleep_for(kBeforeNextLook);
   }
 }

@@ -7,9 +7,11 @@
 #include <utility>
 
 #include <rankrun/context.h>
+#include <rankrun/diagnosis/abort.h>
 #include <rankrun/future.h>
 #include <rankrun/objects.h>
 
+#include "base/interruptible_call.h"
 #include "comm/core/part_of.h"
 #include "comm/core/throw.h"
 #include "comm/core/time_left.h"
@@ -89,6 +91,7 @@ void StaticGroup::Join(core::Agent& agent, milliseconds limit) {
     // A worker that goes on may make a dynamic group at once.
     world().Barrier(FiniteLimit(limit));
   } catch (const DistError&) {
+    if (InterruptibleCall::WasInterrupted()) throw;
     // A worker has ended without the barrier; no other one waits for it.
   }
 }
@@ -99,7 +102,14 @@ void SumWhileServing(ProcessGroup& world, std::vector<int64_t>& sums, millisecon
   const Work work = world.AllReduce(sums, ReduceOp::kSum, {.timeout = limit, .async = true});
   const Promise<void> ended;
   work.Then([ended] { ended.SetValue(); });
-  ended.future().Wait();
+  try {
+    ended.future().Wait();
+  } catch (const DistNetworkError&) {  // the program interrupts the call
+    Abort(world, InterruptibleCall::kText);
+    const InterruptibleCall::Deferred deferred;
+    ended.future().Wait();  // then nothing uses `sums` any more
+    throw;
+  }
   work.Wait();  // throws its error
 }
 
@@ -111,6 +121,7 @@ void StaticGroup::AwaitCalls(const core::Agent& agent, milliseconds limit) {
     std::vector<int64_t> sums{static_cast<int64_t>(agent.unfinished()),
                               static_cast<int64_t>(agent.begun())};
     SumWhileServing(world(), sums, comm::TimeLeft(deadline));
+    ThrowIfInterrupted();
     if (sums[0] == 0 && sums[1] == begun_before) return;
     if (MonotonicClock().Now() >= deadline) {
       ThrowUnfinished(sums[0], limit);

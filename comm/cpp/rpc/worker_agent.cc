@@ -43,6 +43,12 @@ std::exception_ptr ErrorOf(const std::string& callee, const std::string& method,
   __builtin_unreachable();
 }
 
+void ThrowIfInterrupted() {
+  if (InterruptibleCall::IsInterrupted()) {
+    comm::Throw({ErrorCode::kCancelled, InterruptibleCall::kText});
+  }
+}
+
 void ThrowUnfinished(int64_t calls_and_methods, milliseconds limit) {
   comm::Throw({ErrorCode::kTimeout, std::to_string(calls_and_methods) +
                                         " calls and methods have not ended after " +

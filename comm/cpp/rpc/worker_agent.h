@@ -75,6 +75,8 @@ class WorkerAgent final : public RpcAgent {
 std::exception_ptr ErrorOf(const std::string& callee, const std::string& method,
                            const comm::rpc::Outcome& outcome);
 
+// Throws if the program interrupts its call.
+void ThrowIfInterrupted();
 // Throws the error of a Join that has waited for its limit.
 [[noreturn]] void ThrowUnfinished(int64_t calls_and_methods, std::chrono::milliseconds limit);
 

@@ -7,12 +7,16 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <rankrun/c/rpc.h>
 #include <rankrun/distributed.h>
 #include <rankrun/rankrun.h>
 
+#include "base/interruptible_call.h"
+#include "base/status/activity.h"
+#include "base/status/status_page.h"
 #include "tests/base/support.h"
 #include "tests/comm/worlds.h"
 
@@ -122,14 +126,75 @@ TEST_P(CInterruptTest, AWaitForWorkEndsAndTheOperationGoesOn) {
                           "no error"));
 }
 
-TEST_P(CInterruptTest, AMonitoredBarrierAndAMissingGroupEnd) {
-  EXPECT_THAT(OfRank0([] { return rankrun_monitored_barrier(nullptr, 0, kUsual); }).at(0),
-              AllOf(StartsWith("10: MonitoredBarrier"), HasSubstr(kInterrupted)));
-  EXPECT_THAT(OfRank0([] {
-                rankrun_group* group = nullptr;
-                return rankrun_new_group(nullptr, &group);
-              }).at(0),
-              AllOf(StartsWith("10: "), HasSubstr(kInterrupted)));
+TEST_P(CInterruptTest, AMonitoredBarrierAndAMissingGroupEndOnAllRanks) {
+  auto heard = HasSubstr("rank 0 was interrupted by the program");
+  EXPECT_THAT(OfRank0([] { return rankrun_monitored_barrier(nullptr, 0, kUsual); },
+                      [](ProcessGroup& world) {
+                        if (world.global_rank() == 1) world.MonitoredBarrier();
+                      }),
+              ElementsAre(AllOf(StartsWith("10: MonitoredBarrier"), HasSubstr(kInterrupted)),
+                          AllOf(StartsWith("Dist"), heard)));
+  EXPECT_THAT(OfRank0(
+                  [] {
+                    rankrun_group* group = nullptr;
+                    return rankrun_new_group(nullptr, &group);
+                  },
+                  [](ProcessGroup& world) {
+                    if (world.global_rank() == 1) NewGroup({});
+                  }),
+              ElementsAre(AllOf(StartsWith("10: "), HasSubstr(kInterrupted)),
+                          AllOf(StartsWith("Dist"), heard)));
+}
+
+TEST_P(CInterruptTest, DestroyEndsTheCallsUnderWay) {
+  EXPECT_THAT(OfRank0(
+                  [] {
+                    std::atomic<int> asked = 0;
+                    rankrun_work* work = nullptr;
+                    EXPECT_EQ(rankrun_barrier(nullptr, kUsual, &work), RANKRUN_OK);
+                    EXPECT_EQ(rankrun_destroy(nullptr), RANKRUN_OK) << rankrun_last_error();
+                    const rankrun_status status = rankrun_work_wait(work);
+                    rankrun_work_release(work);
+                    return status;
+                  },
+                  [](ProcessGroup& world) {
+                    if (rankrun_initialized() != 0) world.Barrier();
+                  })
+                  .at(1),
+              AllOf(StartsWith("Dist"), HasSubstr("rank 0 was interrupted by the program")));
+}
+
+// Otherwise a rank whose calls a hook can end would hang unseen.
+TEST(CInterruptedHangTest, AWaitThatIsAskedForLooksAsLongAsItIs) {
+  auto page = *StatusPage::Create();
+  InSharedMemory<std::atomic<bool>> is_over;
+  OnRanks(2, [&](int rank) -> std::string {
+    if (rank == 0) UsePage(page);
+    ProcessGroup& world = Init();
+    std::atomic<int> asked = 0;
+    rankrun_set_interrupt_hook(GoOn, &asked);
+    if (rank == 1) EXPECT_TRUE(WaitFor([&] { return is_over->load(); }));
+    std::jthread watch;
+    if (rank == 0) {
+      watch = std::jthread([&] {
+        auto longest = [&] {
+          Duration longest{};
+          for (const GroupActivity& group : ReadGroups(page)) {
+            longest = std::max(longest, group.awaited_for());
+          }
+          return longest;
+        };
+        EXPECT_TRUE(WaitFor([&] { return longest() > 4 * InterruptibleCall::kPause; }));
+        *is_over = true;
+      });
+    }
+    EXPECT_EQ(rankrun_barrier(nullptr, kUsual, nullptr), RANKRUN_OK) << rankrun_last_error();
+    rankrun_set_interrupt_hook(nullptr, nullptr);
+    static_cast<void>(world);
+    watch = {};
+    Destroy();
+    return "";
+  });
 }
 
 TEST(CInterruptedInitTest, ARankThatWaitsForTheOthersEnds) {
@@ -206,26 +271,49 @@ TEST(CInterruptedCallTest, ACallInTheHookIsRefused) {
   rankrun_store_release(store);
 }
 
-TEST(CInterruptedRpcTest, AWaitForAReplyEnds) {
-  InSharedMemory<std::atomic<bool>> is_over;
-  auto wait = [](const char*, const rankrun_bytes*, rankrun_rpc_reply*, void* over) {
-    EXPECT_TRUE(WaitFor([&] { return static_cast<std::atomic<bool>*>(over)->load(); }));
-    return 0;
-  };
-  auto texts = OnRanks(2, [&](int rank) -> std::string {
-    EXPECT_EQ(rankrun_rpc_register("wait", wait, &*is_over), RANKRUN_OK);
-    const std::string name = "w" + std::to_string(rank);
-    EXPECT_EQ(rankrun_rpc_init(name.c_str(), nullptr), RANKRUN_OK) << rankrun_last_error();
-    std::string text;
-    if (rank == 0) {
-      rankrun_bytes* result = nullptr;
-      text = Interrupted([&] { return rankrun_rpc_sync("w1", "wait", nullptr, 0, &result); });
-      *is_over = true;
-    }
-    rankrun_rpc_shutdown(1, kUsual);
-    return text;
-  });
-  EXPECT_THAT(texts.at(0), StartsWith("10: "));
+struct CInterruptedRpcTest : testing::Test {
+  // Interrupts a call of w0 while w1 carries out its method "wait".
+  static std::string OfWorker0(const std::function<rankrun_status()>& call) {
+    InSharedMemory<std::atomic<bool>> is_over;
+    auto wait = [](const char*, const rankrun_bytes*, rankrun_rpc_reply*, void* over) {
+      EXPECT_TRUE(WaitFor([&] { return static_cast<std::atomic<bool>*>(over)->load(); }));
+      return 0;
+    };
+    return OnRanks(2,
+                   [&](int rank) -> std::string {
+                     EXPECT_EQ(rankrun_rpc_register("wait", wait, &*is_over), RANKRUN_OK);
+                     const std::string name = "w" + std::to_string(rank);
+                     EXPECT_EQ(rankrun_rpc_init(name.c_str(), nullptr), RANKRUN_OK)
+                         << rankrun_last_error();
+                     std::string text;
+                     if (rank == 0) {
+                       text = Interrupted(call);
+                       *is_over = true;
+                     }
+                     rankrun_rpc_shutdown(1, kUsual);
+                     return text;
+                   })
+        .at(0);
+  }
+};
+
+TEST_F(CInterruptedRpcTest, AWaitForAReplyEnds) {
+  EXPECT_THAT(OfWorker0([] {
+                rankrun_bytes* result = nullptr;
+                return rankrun_rpc_sync("w1", "wait", nullptr, 0, &result);
+              }),
+              StartsWith("10: "));
+}
+
+TEST_F(CInterruptedRpcTest, AShutdownThatWaitsForAWorkerEnds) {
+  EXPECT_THAT(OfWorker0([] {
+                rankrun_rpc_call* call = rankrun_rpc_async("w1", "wait", nullptr, 0);
+                EXPECT_NE(call, nullptr) << rankrun_last_error();
+                const rankrun_status status = rankrun_rpc_shutdown(1, kUsual);
+                rankrun_rpc_call_release(call);
+                return status;
+              }),
+              StartsWith("10: "));
 }
 
 // Interrupted, it ends its processes as after a failure.

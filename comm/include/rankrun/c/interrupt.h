@@ -8,16 +8,24 @@
 extern "C" {
 #endif
 
-// Returns 0, or another number to end the call of its thread, which then returns
-// RANKRUN_INTERRUPTED. Must not wait for another call of the library. May call none itself but
-// rankrun_last_error: others return RANKRUN_INVALID.
+// Returns 0, or another number to end the call of its thread. Must not throw, nor wait for another
+// call of the library. May call none itself but rankrun_last_error: others return RANKRUN_INVALID.
 typedef int (*rankrun_interrupt_hook)(void* context);
 
-// Asks `hook` every 50 ms while a function of the C ABI waits, in the thread of the call. Takes
-// effect in calls that begin later; NULL: asks nothing. A collective or message that ends so breaks
-// the group on all ranks, because a part of the data may have moved. rankrun_work_wait and
-// rankrun_rpc_wait leave their operation under way, a store stays usable. With a hook, another
-// thread carries out blocking collectives.
+// Asks `hook` every 50 ms while a function of the C ABI waits, in the thread of the call. A call
+// that ends by it returns RANKRUN_INTERRUPTED; one that is complete then returns its own status, so
+// a binding looks for its own exception, too. It releases its interpreter's lock around each call,
+// because the hook may be asked while a lock of the library is held. Takes effect in calls that
+// begin later; NULL: asks nothing.
+//
+// A blocking collective or message that ends so breaks the group on all ranks, because a part of
+// the data may have moved, and rankrun_destroy breaks it if calls are under way.
+// rankrun_monitored_barrier and rankrun_new_group fail on the other ranks, too. rankrun_work_wait
+// and rankrun_rpc_wait leave their operation under way. A store stays usable, unless its server
+// does not answer. With a hook, another thread carries out blocking collectives.
+//
+// Not asked are: waits for another thread's call on the same group or store; the ends of
+// processes that rankrun_spawn has signalled, for 30 s; and functions that return void.
 // Thread: any.
 RANKRUN_API rankrun_status rankrun_set_interrupt_hook(rankrun_interrupt_hook hook, void* context);
 
