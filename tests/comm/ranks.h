@@ -51,18 +51,19 @@ class InSharedMemory {
 };
 
 // Forked process that runs `body` and passes its text to the parent. Forking is
-// safe, because the test process has no threads.
+// safe, because the test process has no threads. A check that fails in it fails the test.
 class ChildProcess {
  public:
   explicit ChildProcess(const std::function<std::string()>& body) {
     int ends[2];
     EXPECT_EQ(pipe(ends), 0);
     read_end_ = Fd(ends[0]);
+    const bool had_failure = testing::Test::HasFailure();
     pid_ = fork();
     if (pid_ == 0) {
       std::string text = body();
       if (write(ends[1], text.data(), text.size()) < 0) _exit(1);
-      _exit(0);
+      _exit(testing::Test::HasFailure() && !had_failure ? kFailedCheck : 0);
     }
     close(ends[1]);
   }
@@ -86,12 +87,16 @@ class ChildProcess {
       text.append(part, static_cast<size_t>(got));
     }
     EXPECT_EQ(waitpid(std::exchange(pid_, -1), &status_, 0) > 0, true);
+    EXPECT_FALSE(WIFEXITED(status_) && WEXITSTATUS(status_) == kFailedCheck)
+        << "a check in a child process has failed";
     return text;
   }
   int status() const { return status_; }  // valid after Text()
   pid_t pid() const { return pid_; }      // valid before Text()
 
  private:
+  static constexpr int kFailedCheck = 97;
+
   Fd read_end_;
   pid_t pid_ = -1;
   int status_ = 0;

@@ -173,7 +173,9 @@ TEST(CInterruptedHangTest, AWaitThatIsAskedForLooksAsLongAsItIs) {
     ProcessGroup& world = Init();
     std::atomic<int> asked = 0;
     rankrun_set_interrupt_hook(GoOn, &asked);
-    if (rank == 1) EXPECT_TRUE(WaitFor([&] { return is_over->load(); }));
+    if (rank == 1) {
+      EXPECT_TRUE(WaitFor([&] { return is_over->load(); }));
+    }
     std::jthread watch;
     if (rank == 0) {
       watch = std::jthread([&] {
