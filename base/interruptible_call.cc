@@ -43,7 +43,7 @@ void SetInterruptHook(InterruptHook hook, void* context) {
     return;
   }
   MutexLock lock(hooks.mutex);
-  hooks.all.push_back(std::make_unique<const Hook>(hook, context));
+  hooks.all.emplace_back(new Hook{hook, context});
   hooks.current = hooks.all.back().get();
 }
 

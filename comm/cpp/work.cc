@@ -53,7 +53,7 @@ void Work::Wait() const {
   comm::WorkState& state = StateFor(handle_);
   auto ok = state.AwaitIn(comm::CurrentStream());
   if (!ok && !state.done() && InterruptibleCall::IsInterrupted()) ThrowInterrupted(sequence_);
-  comm::Unwrap(std::move(ok));
+  comm::Unwrap(ok);
 }
 
 bool Work::WaitFor(std::chrono::milliseconds limit) const {
