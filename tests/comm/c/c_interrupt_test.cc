@@ -149,7 +149,6 @@ TEST_P(CInterruptTest, AMonitoredBarrierAndAMissingGroupEndOnAllRanks) {
 TEST_P(CInterruptTest, DestroyEndsTheCallsUnderWay) {
   EXPECT_THAT(OfRank0(
                   [] {
-                    std::atomic<int> asked = 0;
                     rankrun_work* work = nullptr;
                     EXPECT_EQ(rankrun_barrier(nullptr, kUsual, &work), RANKRUN_OK);
                     EXPECT_EQ(rankrun_destroy(nullptr), RANKRUN_OK) << rankrun_last_error();
@@ -234,7 +233,7 @@ TEST(CInterruptedStoreTest, WaitsEndAndTheStoreStaysUsable) {
   ASSERT_EQ(rankrun_hash_store(kUsual, &stores[1]), RANKRUN_OK);
   ASSERT_EQ(rankrun_file_store(folder.Path("file").c_str(), "run", kUsual, &stores[2]), RANKRUN_OK);
   ASSERT_EQ(rankrun_prefix_store("p", stores[0], &stores[3]), RANKRUN_OK);
-  for (size_t i : {3, 0, 1, 2}) {
+  for (size_t i : {3U, 0U, 1U, 2U}) {
     EXPECT_THAT(WaitsIn(stores[i]), AllOf(StartsWith("10: get"), HasSubstr("\n10: wait"),
                                           HasSubstr("\n10: meet at barrier")));
   }
