@@ -5,8 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "base/mutex.h"
-
 namespace rankrun {
 namespace {
 
@@ -84,6 +82,13 @@ bool InterruptibleCall::IsInterrupted() {
   is_in_hook = false;
   call.next_ = Now() + kPause;
   return call.interrupted_;
+}
+
+bool WaitUnlessInterrupted(CondVar& changed, Mutex& mutex, TimePoint deadline) {
+  const TimePoint until = InterruptibleCall::NextLook(deadline);
+  if (changed.WaitUntil(mutex, until)) return true;
+  const MutexUnlock unlock(mutex);
+  return !InterruptibleCall::IsInterrupted() && until != deadline;
 }
 
 }  // namespace rankrun

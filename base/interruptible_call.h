@@ -1,7 +1,9 @@
 #pragma once
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/private_api.h"
+#include "base/result.h"
 
 namespace rankrun {
 
@@ -30,6 +32,8 @@ class InterruptibleCall {
   RANKRUN_PRIVATE_API static bool WasInterrupted();
   // Returns whether this thread is in the hook.
   RANKRUN_PRIVATE_API static bool IsInHook();
+  // Returns the error of a call that the hook has ended.
+  static Error Failure() { return {ErrorCode::kCancelled, kText}; }
   // In a fork: the calls of this thread do not belong to its parent's.
   static void ForgetParents();
   // Returns whether the hook has ended the call of this thread. Asks it if kPause has passed since
@@ -54,5 +58,14 @@ class InterruptibleCall {
   TimePoint next_{};  // when the hook is asked
   bool interrupted_ = false;
 };
+
+// Waits until `changed` is notified, or until the next look of the call of this thread. Returns
+// false if the deadline has passed or the hook has ended the call; it is asked without the mutex,
+// so look at the condition once more then:
+//   while (!done_ && WaitUnlessInterrupted(changed_, mutex_, deadline)) {
+//   }
+//   return done_;
+RANKRUN_PRIVATE_API bool WaitUnlessInterrupted(CondVar& changed, Mutex& mutex, TimePoint deadline)
+    REQUIRES(mutex);
 
 }  // namespace rankrun

@@ -40,17 +40,12 @@ class DeviceMessages::Work final : public DeviceWork {
 
   Result<bool> Test() override { return message_->Test(); }
   Result<void> WaitIn(void* stream) override {
-    for (;;) {
-      {
-        MutexLock lock(mutex_);
-        const TimePoint look = InterruptibleCall::NextLook(TimePoint::max());
-        while (!has_arrived_ && arrived_.WaitUntil(mutex_, look)) {
-        }
-        if (!result_) return result_;
-        if (has_arrived_) break;
+    {
+      MutexLock lock(mutex_);
+      while (!has_arrived_ && WaitUnlessInterrupted(arrived_, mutex_, TimePoint::max())) {
       }
-      if (InterruptibleCall::IsInterrupted())
-        return Error{ErrorCode::kCancelled, InterruptibleCall::kText};
+      if (!result_) return result_;
+      if (!has_arrived_) return InterruptibleCall::Failure();
     }
     return message_->WaitIn(stream);
   }

@@ -62,7 +62,7 @@ Result<int> Messages::AwaitOwn(const Message& message, WorkState& state) {
       FinishOwnThatIsOver();
     }
     if (InterruptibleCall::IsInterrupted()) {
-      Error error = failed_(message, {ErrorCode::kCancelled, InterruptibleCall::kText});
+      Error error = failed_(message, InterruptibleCall::Failure());
       const InterruptibleCall::Deferred deferred;
       state.Await();  // another thread may copy to the tensor
       return error;
@@ -95,7 +95,7 @@ Result<int> Messages::Move(const Message& message, Block data) {
       }
     }
     if (!over && !why && InterruptibleCall::IsInterrupted()) {
-      why = Error{ErrorCode::kCancelled, InterruptibleCall::kText};
+      why = InterruptibleCall::Failure();
     }
   }
   callers_ -= 1;

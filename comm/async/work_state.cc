@@ -106,7 +106,7 @@ bool WorkState::AwaitUnlessInterrupted() {
 Result<void> WorkState::AwaitIn(void* stream) {
   if (!is_of_device() || done()) {
     if (AwaitUnlessInterrupted()) return result();
-    return Error{ErrorCode::kCancelled, InterruptibleCall::kText};
+    return InterruptibleCall::Failure();
   }
   NoteWaiter();
   {
@@ -141,16 +141,10 @@ bool WorkState::AwaitUntil(TimePoint deadline) {
   }
   Attending here(attendance_.get());
   Waiters::Scope waiting(waiters_.get());
-  for (;;) {
-    const TimePoint until = InterruptibleCall::NextLook(deadline);
-    {
-      MutexLock lock(mutex_);
-      while (!done_ && ended_.WaitUntil(mutex_, until)) {
-      }
-      if (done_) return true;
-    }
-    if (InterruptibleCall::IsInterrupted() || until == deadline) return false;
+  MutexLock lock(mutex_);
+  while (!done_ && WaitUnlessInterrupted(ended_, mutex_, deadline)) {
   }
+  return done_;
 }
 
 std::vector<std::shared_ptr<WorkState>> WorkState::Parts() const {

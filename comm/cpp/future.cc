@@ -26,21 +26,15 @@ struct FutureEnd::State {
 // Throws the exception of the end, or a DistNetworkError if the program interrupts its call.
 bool FutureEnd::State::AwaitUntil(TimePoint deadline) {
   HookedWait hooked;
-  for (;;) {
-    const TimePoint until = InterruptibleCall::NextLook(deadline);
-    {
-      MutexLock lock(mutex);
-      while (!is_done && ended.WaitUntil(mutex, until)) {
-      }
-      if (exception) std::rethrow_exception(exception);
-      if (is_done) return true;
-    }
-    if (InterruptibleCall::IsInterrupted()) {
-      Throw({ErrorCode::kCancelled,
-             std::string("the wait for a Future was ") + InterruptibleCall::kText});
-    }
-    if (until == deadline) return false;
+  MutexLock lock(mutex);
+  while (!is_done && WaitUnlessInterrupted(ended, mutex, deadline)) {
   }
+  if (exception) std::rethrow_exception(exception);
+  if (!is_done && InterruptibleCall::WasInterrupted()) {
+    Throw({ErrorCode::kCancelled,
+           std::string("the wait for a Future was ") + InterruptibleCall::kText});
+  }
+  return is_done;
 }
 
 namespace {

@@ -104,13 +104,11 @@ Result<Work> Group::RunOnDevice(Operation operation, const CallOptions& options,
   if (!compared) event.End(false);
   if (!compared) return Failed(operation, std::move(compared).error(), *limit);
   if (identity_.checks_all_calls) {  // no device begins a call that another rank lacks
-    if (!(*compared)->AwaitUnlessInterrupted()) {
+    const bool is_over = (*compared)->AwaitUnlessInterrupted();
+    if (!is_over || !(*compared)->result()) {
       event.End(false);
-      return Failed(operation, {ErrorCode::kCancelled, InterruptibleCall::kText}, *limit);
-    }
-    if (const Result<void>& ok = (*compared)->result(); !ok) {
-      event.End(false);
-      return Error(ok.error());
+      if (is_over) return Error((*compared)->result().error());
+      return Failed(operation, InterruptibleCall::Failure(), *limit);
     }
   }
   auto state = devices_->calls().Run(call, *compared);
@@ -122,7 +120,7 @@ Result<Work> Group::RunOnDevice(Operation operation, const CallOptions& options,
   handle->NoteUse();
   bool is_for_host = operation.kind == Operation::Kind::kBarrier;
   if (is_for_host && !(*state)->AwaitUnlessInterrupted()) {
-    return Failed(operation, {ErrorCode::kCancelled, InterruptibleCall::kText}, *limit);
+    return Failed(operation, InterruptibleCall::Failure(), *limit);
   }
   if (auto ok = (*state)->AwaitIn(call.stream); !ok) return Error(ok.error());
   return Work(operation.number, std::move(handle));

@@ -92,7 +92,7 @@ Result<Work> Group::Run(Operation operation, const CallOptions& options, Body bo
   lock.Unlock();
   if (options.async) return Work(operation.number, std::make_shared<WorkHandle>(state, operation));
   if (!state->AwaitUnlessInterrupted()) {
-    Error error = Failed(operation, {ErrorCode::kCancelled, InterruptibleCall::kText}, timeout);
+    Error error = Failed(operation, InterruptibleCall::Failure(), timeout);
     state->Await();  // then nothing uses the tensors any more
     return error;
   }

@@ -132,8 +132,7 @@ bool SpawnContext::Join(std::optional<milliseconds> timeout, std::optional<milli
   TimePoint deadline = After(timeout.value_or(kForEver));
   state.FindFailure();
   while (!state.failure && !state.AllHaveEnded()) {
-    const TimePoint look = After(InterruptibleCall::kPause);
-    if (!state.ReapSome(InterruptibleCall::IsUnderWay() ? std::min(look, deadline) : deadline)) {
+    if (!state.ReapSome(InterruptibleCall::NextLook(deadline))) {
       if (InterruptibleCall::IsInterrupted()) {
         comm::Throw({ErrorCode::kCancelled, std::string("Spawn: the wait for the processes was ") +
                                                 InterruptibleCall::kText});

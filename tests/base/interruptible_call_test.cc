@@ -69,6 +69,39 @@ TEST_F(InterruptibleCallTest, OtherThreadsAndCallsWithoutAHookAreNotAskedFor) {
   EXPECT_TRUE(InterruptibleCall::IsUnderWay()) << "it began with the hook";
 }
 
+TEST_F(InterruptibleCallTest, AWaitAsksWithoutTheMutex) {
+  Mutex mutex;
+  CondVar changed;
+  SetInterruptHook(
+      [](void* locked) {
+        const bool is_free = static_cast<Mutex*>(locked)->TryLock();
+        if (is_free) static_cast<Mutex*>(locked)->Unlock();
+        return is_free ? 1 : 0;
+      },
+      &mutex);
+  const InterruptibleCall call;
+  const TimePoint deadline = MonotonicClock().Now() + test::kLong;
+  MutexLock lock(mutex);
+  while (WaitUnlessInterrupted(changed, mutex, deadline)) {
+  }
+  EXPECT_TRUE(InterruptibleCall::WasInterrupted());
+  EXPECT_LT(MonotonicClock().Now(), deadline);
+}
+
+TEST_F(InterruptibleCallTest, AWaitEndsAtItsDeadline) {
+  answer = 0;
+  Mutex mutex;
+  CondVar changed;
+  const InterruptibleCall call;
+  const TimePoint deadline = MonotonicClock().Now() + 3 * InterruptibleCall::kPause;
+  MutexLock lock(mutex);
+  while (WaitUnlessInterrupted(changed, mutex, deadline)) {
+  }
+  EXPECT_GE(MonotonicClock().Now(), deadline);
+  EXPECT_FALSE(InterruptibleCall::WasInterrupted());
+  EXPECT_GE(asked, 1);
+}
+
 TEST_F(InterruptibleCallTest, AnInterruptCountsAsADeath) {
   const DeathWatch watch;
   EXPECT_FALSE(watch.looks());

@@ -45,7 +45,7 @@ std::exception_ptr ErrorOf(const std::string& callee, const std::string& method,
 
 void ThrowIfInterrupted() {
   if (InterruptibleCall::IsInterrupted()) {
-    comm::Throw({ErrorCode::kCancelled, InterruptibleCall::kText});
+    comm::Throw(InterruptibleCall::Failure());
   }
 }
 

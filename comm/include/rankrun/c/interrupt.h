@@ -24,8 +24,9 @@ typedef int (*rankrun_interrupt_hook)(void* context);
 // and rankrun_rpc_wait leave their operation under way. A store stays usable, unless its server
 // does not answer. With a hook, another thread carries out blocking collectives.
 //
-// Not asked are: waits for another thread's call on the same group or store; the ends of
-// processes that rankrun_spawn has signalled, for 30 s; and functions that return void.
+// The library does not ask it while a call waits for another thread's call on the same group or
+// store, or (for 30 s) for the ends of processes that rankrun_spawn has signalled, nor in functions
+// that return void.
 // Thread: any.
 RANKRUN_API rankrun_status rankrun_set_interrupt_hook(rankrun_interrupt_hook hook, void* context);
 
