@@ -2,7 +2,6 @@
 // 1 on half of the data, in their own tensor. Any AllReduce must read and write
 // each tensor once. For the arguments and the output see allreduce_peer.h.
 
-#include "bench/allreduce/allreduce_peer.h"
 #include "bench/allreduce/memory_pair.h"
 
 namespace rankrun::bench {
@@ -16,10 +15,7 @@ void AddOne(std::vector<float>& values) {
 void Measure(Meeting& meeting, int rank, const AllReducePlan& plan) {
   for (size_t bytes : plan.sizes) {
     std::vector<float> tensor(std::max<size_t>(1, bytes / sizeof(float)));
-    BatchTimes times = MeasureBatches(
-        plan.batches, [&] { AddOne(tensor); },
-        [&](double seconds) { return meeting.Largest(rank, seconds); }, [] {});
-    if (rank == 0) PrintTimes("bound", kProcesses, bytes, times);
+    MeasureSteps(meeting, rank, plan, "bound", bytes, [&] { AddOne(tensor); });
   }
 }
 

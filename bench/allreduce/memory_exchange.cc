@@ -7,7 +7,6 @@
 #include <atomic>
 
 #include "base/pause.h"
-#include "bench/allreduce/allreduce_peer.h"
 #include "bench/allreduce/memory_pair.h"
 
 namespace rankrun::bench {
@@ -34,17 +33,13 @@ void Measure(Shared& shared, int rank, const AllReducePlan& plan) {
   for (size_t bytes : plan.sizes) {
     if (bytes > kMaxBytes) continue;
     std::vector<char> tensor(bytes);
-    auto exchange = [&] {
+    MeasureSteps(shared.meeting, rank, plan, "exchange", bytes, [&] {
       const size_t at = ++number % kBuffers * bytes;
       std::memcpy(mine.data + at, tensor.data(), bytes);
       mine.written.store(number, std::memory_order_release);
       while (other.written.load(std::memory_order_acquire) < number) Pause();
       std::memcpy(tensor.data(), other.data + at, bytes);
-    };
-    BatchTimes times = MeasureBatches(
-        plan.batches, exchange,
-        [&](double seconds) { return shared.meeting.Largest(rank, seconds); }, [] {});
-    if (rank == 0) PrintTimes("exchange", kProcesses, bytes, times);
+    });
   }
 }
 

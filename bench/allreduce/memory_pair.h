@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <new>
 
+#include "bench/allreduce/allreduce_peer.h"
 #include "bench/allreduce/pin.h"
 
 // Two processes that share memory, for limits of the machine.
@@ -33,7 +34,7 @@ class Meeting {
     values_[rank] = value;
     pthread_barrier_wait(&barrier_);
     double largest = *std::max_element(values_, values_ + kProcesses);
-    pthread_barrier_wait(&barrier_);  // nobody may write the next value before
+    pthread_barrier_wait(&barrier_);  // before the next value is written
     return largest;
   }
 
@@ -41,6 +42,14 @@ class Meeting {
   pthread_barrier_t barrier_;
   double values_[kProcesses];
 };
+
+// Calls step() of both ranks as often as `plan` says, and prints its times under `name`.
+void MeasureSteps(Meeting& meeting, int rank, const AllReducePlan& plan, const char* name,
+                  size_t bytes, const auto& step) {
+  const BatchTimes times = MeasureBatches(
+      plan.batches, step, [&](double seconds) { return meeting.Largest(rank, seconds); }, [] {});
+  if (rank == 0) PrintTimes(name, kProcesses, bytes, times);
+}
 
 // Calls measure(shared, rank) in two processes, each on its own core. Shared starts with zeros.
 // Returns the exit code.
