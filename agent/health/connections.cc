@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/fnv.h"
 
 namespace rankrun::agent {
 namespace {
@@ -132,15 +133,14 @@ std::string EndInWords(const ConnectionEnd& end) {
 }
 
 uint64_t ConnectionId(const ConnectionEnd& a, const ConnectionEnd& b) {
-  uint64_t hash = 0xCBF29CE484222325;  // FNV-1a
-  const auto add = [&](unsigned byte) { hash = (hash ^ byte) * 0x100000001B3; };
+  Fnv hash;
   const bool is_ordered = std::tie(a.address, a.port) <= std::tie(b.address, b.port);
   for (const ConnectionEnd& end : {is_ordered ? a : b, is_ordered ? b : a}) {
-    for (uint8_t byte : end.address) add(byte);
-    add(end.port >> 8U);
-    add(end.port & 0xFFU);
+    for (uint8_t byte : end.address) hash.Add(byte);
+    hash.Add(static_cast<uint8_t>(end.port >> 8U));
+    hash.Add(static_cast<uint8_t>(end.port & 0xFFU));
   }
-  return std::max<uint64_t>(hash, 1);
+  return std::max<uint64_t>(hash.hash(), 1);
 }
 
 std::optional<ConnectionsByInode> ReadConnections(uint32_t states) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fnv.h"
 #include "base/memory_file.h"
 #include "base/random_bytes.h"
 
@@ -24,12 +25,11 @@ struct SlotHeader {
   uint64_t checksum;  // over sequence, length and bytes
 };
 
-// FNV-1a. It only has to detect half-written records.
+// It only has to detect half-written records.
 uint64_t Checksum(uint64_t sequence, std::string_view bytes) {
-  constexpr uint64_t kPrime = 1099511628211ULL;
-  uint64_t sum = 14695981039346656037ULL ^ sequence;
-  for (char c : bytes) sum = (sum ^ static_cast<unsigned char>(c)) * kPrime;
-  return sum ^ bytes.size();
+  Fnv sum(sequence);
+  sum.Add(bytes);
+  return sum.hash() ^ bytes.size();
 }
 
 std::optional<std::string> ReadAt(int fd, size_t offset, size_t length) {

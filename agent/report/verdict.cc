@@ -17,6 +17,7 @@
 #include "agent/report/named_rank.h"
 #include "agent/report/verdict_rule.h"
 #include "agent/report/watchdog_call.h"
+#include "base/fnv.h"
 
 namespace rankrun::agent {
 namespace {
@@ -36,19 +37,19 @@ LastError ErrorOf(const WorkerRecord& worker) {
   return error;
 }
 
-// Returns FNV-1a of the letters, because numbers such as ranks, ports and steps differ; 0 if there
+// Returns a hash of the letters, because numbers such as ranks, ports and steps differ; 0 if there
 // are none.
 uint64_t FingerprintOf(std::string_view text) {
   constexpr size_t kMaxLetters = 200;
-  uint64_t hash = 0xcbf29ce484222325;
+  Fnv hash;
   size_t letters = 0;
   for (char c : text) {
     const auto letter = static_cast<unsigned char>(c);
     if (!std::isalpha(letter)) continue;
-    hash = (hash ^ letter) * 0x100000001b3;
+    hash.Add(letter);
     if (++letters == kMaxLetters) break;
   }
-  return letters > 0 ? hash : 0;
+  return letters > 0 ? hash.hash() : 0;
 }
 
 // Texts about a signal are no errors of the program.
