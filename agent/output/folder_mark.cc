@@ -6,81 +6,80 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cinttypes>
 #include <cstdio>
 
+#include "base/fnv.h"
 #include "base/host_name.h"
 #include "base/process/process_handle.h"
 
 namespace rankrun::agent {
 namespace {
 
-using std::chrono::nanoseconds;
+using std::chrono::seconds;
 
-constexpr char kFormat[] = "rankrun-1";
+constexpr char kFormat[] = "rankrun-2";
 
-// Returns the name of this host and the id of its start, because hosts that share a folder may
-// have one name.
-std::string ThisHost() {
-  const std::string boot = BootId();
-  return boot.empty() ? HostName() : HostName() + "/" + boot;
-}
-
-nanoseconds SinceBoot() {
+seconds SinceBoot() {
   timespec now{};
   clock_gettime(CLOCK_BOOTTIME, &now);
-  return std::chrono::seconds(now.tv_sec) + nanoseconds(now.tv_nsec);
+  return seconds(now.tv_sec);
 }
 
-uint64_t ThisPidNamespace() {
-  struct stat status {};
-  return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+// Returns 0 if it is not known.
+uint64_t ThisPidSpace() {
+  struct stat pids {};
+  if (stat("/proc/self/ns/pid", &pids) != 0) return 0;
+  Fnv hash(pids.st_ino);
+  hash.Add(HostName());
+  hash.Add(BootId());  // hosts that share a folder may have one name
+  constexpr uint64_t kBits = 48;
+  return hash.hash() >> (64 - kBits);
 }
 
 // Also true for a process that its parent has not reaped.
-bool IsGone(pid_t pid, nanoseconds made) {
+bool IsGone(pid_t pid, seconds made) {
   static const auto ticks_per_second = static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
   auto process = ProcessHandle::Open(pid);
   if (!process) return process.error().code == ErrorCode::kNotFound;
   const uint64_t ticks = StartTimeOfProcess(pid);
-  const bool is_younger = std::chrono::seconds(ticks / ticks_per_second) > made;
+  const bool is_younger = seconds(ticks / ticks_per_second) > made;
   return is_younger || process->HasEnded();
 }
 
 }  // namespace
 
 std::string EncodeMark(const FolderMark& mark) {
-  return std::string(kFormat) + (mark.has_ended ? " ended " : " running ") +
-         std::to_string(mark.pid_namespace) + " " + std::to_string(mark.made.count()) + " " +
-         std::to_string(mark.guardian) + " " + std::to_string(mark.agent) + " " + mark.host + ".";
+  char text[128];
+  const int size =
+      mark.ended ? std::snprintf(text, sizeof text, "%s ended %lld.", kFormat,
+                                 static_cast<long long>(mark.ended->time_since_epoch().count()))
+                 : std::snprintf(text, sizeof text, "%s running %" PRIx64 " %lld %d %d.", kFormat,
+                                 mark.pid_space, static_cast<long long>(mark.made.count()),
+                                 mark.guardian, mark.agent);
+  return {text, static_cast<size_t>(size)};
 }
 
 std::optional<FolderMark> DecodeMark(const std::string& text) {
-  char format[16] = "", state[16] = "", host[384] = "";
-  unsigned long long pid_namespace = 0;
-  long long made = 0;
+  char format[16] = "";
+  long long time = 0;
   FolderMark mark;
-  const int fields = std::sscanf(text.c_str(), "%15s %15s %llu %lld %d %d %383s", format, state,
-                                 &pid_namespace, &made, &mark.guardian, &mark.agent, host);
-  mark.has_ended = state == std::string("ended");
-  mark.pid_namespace = pid_namespace;
-  mark.made = nanoseconds(made);
-  mark.host = host;
-  if (!mark.host.empty()) mark.host.pop_back();  // the dot that ends the text
-  const bool is_whole = fields == 7 && EncodeMark(mark) == text;
-  return is_whole ? std::optional(mark) : std::nullopt;
+  if (std::sscanf(text.c_str(), "%15s ended %lld", format, &time) == 2) {
+    mark.ended = std::chrono::sys_seconds(seconds(time));
+  } else if (std::sscanf(text.c_str(), "%15s running %" SCNx64 " %lld %d %d", format,
+                         &mark.pid_space, &time, &mark.guardian, &mark.agent) == 5) {
+    mark.made = seconds(time);
+  }
+  return EncodeMark(mark) == text ? std::optional(mark) : std::nullopt;
 }
 
 FolderMark MarkOfThisJob() {
-  return {.pid_namespace = ThisPidNamespace(),
-          .made = SinceBoot(),
-          .guardian = getppid(),
-          .agent = getpid(),
-          .host = ThisHost()};
+  return {
+      .pid_space = ThisPidSpace(), .made = SinceBoot(), .guardian = getppid(), .agent = getpid()};
 }
 
 bool UsersAreGone(const FolderMark& mark) {
-  if (mark.host != ThisHost()) return false;
-  if (mark.pid_namespace == 0 || mark.pid_namespace != ThisPidNamespace()) return false;
+  if (mark.pid_space == 0 || mark.pid_space != ThisPidSpace()) return false;
   return IsGone(mark.guardian, mark.made) && IsGone(mark.agent, mark.made);
 }
 

@@ -10,20 +10,20 @@
 #include "base/result.h"
 
 // The mark in a temporary folder of a job. It shows later runs of rankrun that rankrun made the
-// folder, and whether the job still uses it. It is the text of a link, which one call makes.
+// folder, and whether the job still uses it. It is the text of a link, which one call makes; it is
+// shorter than 60 bytes, because ext4 then stores it without a block of its own.
 namespace rankrun::agent {
 
 // Name of the link.
 constexpr char kFolderMark[] = ".rankrun-job";
 
 struct FolderMark {
-  // True once the job has left the folder to its user. Then only the link's time counts.
-  bool has_ended = false;
-  uint64_t pid_namespace = 0;          // where the pids mean something
-  std::chrono::nanoseconds made = {};  // since the boot; a process that is younger has a reused pid
+  // When the job left the folder to its user. Then nothing else counts.
+  std::optional<std::chrono::sys_seconds> ended = {};
+  uint64_t pid_space = 0;          // host, start of the host and PID namespace, as a short hash
+  std::chrono::seconds made = {};  // since the boot; a process that is younger has a reused pid
   pid_t guardian = 0;
   pid_t agent = 0;
-  std::string host = {};
   bool operator==(const FolderMark&) const = default;
 };
 
@@ -35,7 +35,7 @@ std::optional<FolderMark> DecodeMark(const std::string& text);
 FolderMark MarkOfThisJob();
 
 // Returns whether no process uses the folder any more. False if that cannot be known here,
-// because the pids are of another host or PID namespace.
+// because the pids are of another host or PID namespace, or of an earlier start of this host.
 bool UsersAreGone(const FolderMark& mark);
 
 // Marks the folder at `path`, below `at` (or AT_FDCWD), in the place of another mark.

@@ -28,11 +28,10 @@ constexpr size_t kAllYoung = std::numeric_limits<size_t>::max();  // they may ha
 struct MarkedFolder {
   Fd folder;
   FolderMark mark;
-  system_clock::time_point changed;
 };
 
-// Calls `visit` with each name, until it returns false.
-void ForEachName(const Fd& folder, const std::function<bool(const char*)>& visit) {
+// Calls `visit` with each entry, until it returns false.
+void ForEachEntry(const Fd& folder, const std::function<bool(const dirent&)>& visit) {
   const int copy = openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* names = copy < 0 ? nullptr : fdopendir(copy);
   if (names == nullptr) {
@@ -41,7 +40,7 @@ void ForEachName(const Fd& folder, const std::function<bool(const char*)>& visit
   }
   while (const dirent* entry = readdir(names)) {
     const std::string_view name = entry->d_name;
-    if (name != "." && name != ".." && !visit(entry->d_name)) break;
+    if (name != "." && name != ".." && !visit(*entry)) break;
   }
   closedir(names);
 }
@@ -69,7 +68,8 @@ bool IsPipe(const Fd& folder, const char* name) {
 void RemoveBelow(const Fd& folder, What what, TimePoint deadline, int depth = 0) {
   struct stat status {};
   if (fstat(folder.get(), &status) != 0) return;
-  ForEachName(folder, [&](const char* name) {
+  ForEachEntry(folder, [&](const dirent& entry) {
+    const char* name = entry.d_name;
     if (depth == 0 && name == std::string_view(kFolderMark)) return true;
     if (Fd below = OpenBelow(folder, name, status.st_uid)) {
       if (depth < kMaxDepth) RemoveBelow(below, what, deadline, depth + 1);
@@ -83,8 +83,8 @@ void RemoveBelow(const Fd& folder, What what, TimePoint deadline, int depth = 0)
 
 bool HasEntries(const Fd& folder) {
   bool has_entries = false;
-  ForEachName(folder, [&](const char* name) {
-    has_entries = name != std::string_view(kFolderMark);
+  ForEachEntry(folder, [&](const dirent& entry) {
+    has_entries = entry.d_name != std::string_view(kFolderMark);
     return !has_entries;
   });
   return has_entries;
@@ -105,10 +105,17 @@ bool HasName(std::string_view name) {
                              [](unsigned char c) { return std::isalnum(c) != 0; });
 }
 
-system_clock::time_point TimeOf(const timespec& time) {
-  return system_clock::time_point(
-      std::chrono::seconds(time.tv_sec) +
-      std::chrono::duration_cast<system_clock::duration>(std::chrono::nanoseconds(time.tv_nsec)));
+std::optional<FolderMark> MarkAt(const Fd& folder, const std::string& path) {
+  char text[kMaxMarkBytes];
+  const ssize_t count = readlinkat(folder.get(), path.c_str(), text, sizeof text);
+  const bool is_whole = count > 0 && static_cast<size_t>(count) < sizeof text;
+  return is_whole ? DecodeMark({text, static_cast<size_t>(count)}) : std::nullopt;
+}
+
+// Whether the folder was left to its user lately. There may be many of them: one call looks.
+bool IsKept(const Fd& parent, const std::string& name, system_clock::time_point now) {
+  const auto mark = MarkAt(parent, name + "/" + kFolderMark);
+  return mark && mark->ended && now - *mark->ended <= kKeptAge;
 }
 
 std::optional<MarkedFolder> OpenMarked(const Fd& parent, const char* name) {
@@ -118,21 +125,15 @@ std::optional<MarkedFolder> OpenMarked(const Fd& parent, const char* name) {
       fstatat(parent.get(), name, &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0 &&
       S_ISDIR(status.st_mode) && status.st_uid == geteuid();
   if (!is_own) return std::nullopt;
-  char text[kMaxMarkBytes];
-  MarkedFolder marked{.folder = OpenBelow(parent, name, geteuid()), .mark = {}, .changed = {}};
-  const bool is_private = marked.folder && fstat(marked.folder.get(), &status) == 0 &&
-                          (status.st_mode & (S_IRWXG | S_IRWXO)) == 0;
-  if (!is_private) return std::nullopt;
-  const ssize_t count = readlinkat(marked.folder.get(), kFolderMark, text, sizeof text);
-  const bool is_ours =
-      count > 0 && static_cast<size_t>(count) < sizeof text &&
-      fstatat(marked.folder.get(), kFolderMark, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-      status.st_uid == geteuid();
-  auto mark = is_ours ? DecodeMark({text, static_cast<size_t>(count)}) : std::nullopt;
+  Fd folder = OpenBelow(parent, name, geteuid());
+  const bool is_private =
+      folder && fstat(folder.get(), &status) == 0 && (status.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+  const bool has_own_mark = is_private &&
+                            fstatat(folder.get(), kFolderMark, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+                            status.st_uid == geteuid();
+  const auto mark = has_own_mark ? MarkAt(folder, kFolderMark) : std::nullopt;
   if (!mark) return std::nullopt;
-  marked.mark = *std::move(mark);
-  marked.changed = TimeOf(status.st_mtim);
-  return marked;
+  return MarkedFolder{std::move(folder), *mark};
 }
 
 }  // namespace
@@ -145,10 +146,10 @@ bool LeaveFolder(const std::string& path) {
   if (!parent || !folder) return true;
   RemoveBelow(folder, What::kPipesAndEmptyFolders, TimePoint::max());
   if (RemoveMarked(parent, whole.filename(), folder)) return false;
-  FolderMark mark = MarkOfThisJob();
-  mark.has_ended = true;
   static_cast<void>(
-      WriteMark(folder.get(), ".", mark));  // without one, the folder stays until it is removed
+      WriteMark(folder.get(), ".",
+                {.ended = floor<std::chrono::seconds>(
+                     system_clock::now())}));  // without one, the folder stays until it is removed
   return true;
 }
 
@@ -168,15 +169,18 @@ std::vector<std::string> RemoveOldFolders(const std::string& parent, system_cloc
   Fd above(open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!above) return abandoned;
   const auto in_time = [&] { return std::chrono::steady_clock::now() < deadline; };
-  ForEachName(above, [&](const char* name) {
-    auto marked = HasName(name) ? OpenMarked(above, name) : std::nullopt;
+  ForEachEntry(above, [&](const dirent& entry) {
+    const char* name = entry.d_name;
+    if (!HasName(name)) return in_time();
+    if (entry.d_type == DT_DIR && IsKept(above, name, now)) return in_time();
+    auto marked = OpenMarked(above, name);
     if (!marked) return in_time();
-    if (marked->mark.has_ended) {
-      kept.push_back({name, marked->changed});
+    if (marked->mark.ended) {
+      kept.push_back({name, *marked->mark.ended});
     } else if (UsersAreGone(marked->mark)) {
       RemoveBelow(marked->folder, What::kPipesAndEmptyFolders, deadline);
       if (RemoveMarked(above, name, marked->folder)) return in_time();
-      marked->mark.has_ended = true;
+      marked->mark.ended = floor<std::chrono::seconds>(now);
       if (WriteMark(marked->folder.get(), ".", marked->mark))
         abandoned.push_back(parent + "/" + name);
     }

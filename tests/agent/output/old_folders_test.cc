@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "agent/job/kept_entries.h"
 #include "agent/output/folder_mark.h"
@@ -30,11 +29,7 @@ FolderMark OfDeadJob() {
   return mark;
 }
 
-FolderMark OfEndedJob() {
-  FolderMark mark = MarkOfThisJob();
-  mark.has_ended = true;
-  return mark;
-}
+FolderMark OfEndedJob() { return {.ended = floor<std::chrono::seconds>(system_clock::now())}; }
 
 TEST(FolderMarkTest, IsReadAsItWasWritten) {
   const FolderMark mark = MarkOfThisJob();
@@ -43,6 +38,15 @@ TEST(FolderMarkTest, IsReadAsItWasWritten) {
   EXPECT_EQ(DecodeMark(EncodeMark(ended)), ended);
   EXPECT_EQ(mark.agent, getpid());
   EXPECT_EQ(mark.guardian, getppid());
+}
+
+TEST(FolderMarkTest, IsShortEnoughForAnInode) {
+  const FolderMark longest{.ended = {},
+                           .pid_space = (uint64_t{1} << 48) - 1,
+                           .made = hours(24 * 365 * 3),
+                           .guardian = 4194304,  // the largest pid of Linux
+                           .agent = 4194304};
+  EXPECT_LT(EncodeMark(longest).size(), 60U);
 }
 
 TEST(FolderMarkTest, NothingElseIsRead) {
@@ -61,7 +65,7 @@ TEST(FolderMarkTest, AFolderIsInUseAsLongAsGuardianOrAgentLives) {
   mark = OfDeadJob();
   mark.agent = MarkOfThisJob().agent;
   EXPECT_FALSE(UsersAreGone(mark));
-  mark.made = std::chrono::nanoseconds(1);  // another process has the pid
+  mark.made = std::chrono::seconds(0);  // another process has the pid
   EXPECT_TRUE(UsersAreGone(mark));
 }
 
@@ -77,10 +81,9 @@ TEST(FolderMarkTest, AProcessThatIsNotReapedIsGone) {
 
 TEST(FolderMarkTest, PidsOfAnotherHostOrNamespaceMeanNothing) {
   FolderMark mark = OfDeadJob();
-  mark.host = "elsewhere";
+  mark.pid_space ^= 1;
   EXPECT_FALSE(UsersAreGone(mark));
-  mark = OfDeadJob();
-  mark.pid_namespace += 1;
+  mark.pid_space = 0;  // it was not known
   EXPECT_FALSE(UsersAreGone(mark));
 }
 
@@ -96,11 +99,8 @@ struct OldFoldersTest : testing::Test {
     return path;
   }
   static void Age(const std::string& path) {
-    const timespec old{.tv_sec = time(nullptr) - std::chrono::seconds(kKeptAge).count() - 3600,
-                       .tv_nsec = 0};
-    const timespec times[] = {old, old};
-    const std::string mark = path + "/" + kFolderMark;
-    EXPECT_EQ(utimensat(AT_FDCWD, mark.c_str(), times, AT_SYMLINK_NOFOLLOW), 0);
+    const FolderMark ended = OfEndedJob();
+    EXPECT_TRUE(WriteMark(AT_FDCWD, path, {.ended = *ended.ended - kKeptAge - hours(1)}));
   }
   std::vector<std::string> Remove() {
     return RemoveOldFolders(folder.path(), system_clock::now(),
@@ -132,11 +132,9 @@ TEST_F(OldFoldersTest, OfKilledJobsTheEmptyOnesGoAndTheOthersAreNamedOnce) {
   EXPECT_FALSE(fs::exists(full));
 }
 
-TEST_F(OldFoldersTest, AFolderInUseStaysWhateverItsAge) {
+TEST_F(OldFoldersTest, AFolderInUseStays) {
   const std::string used = Make("rankrun-used00", MarkOfThisJob(), {"job_x/error.json"});
   const std::string unused = Make("rankrun-used01", MarkOfThisJob());
-  Age(used);
-  Age(unused);
   EXPECT_THAT(Remove(), IsEmpty());
   EXPECT_TRUE(fs::exists(used + "/job_x/error.json") && fs::exists(unused + "/job_x"));
 }
@@ -153,11 +151,9 @@ TEST_F(OldFoldersTest, OtherFoldersAreNotTouched) {
   others.push_back(Make("rankrun-badmrk", OfEndedJob(), {"file"}));
   fs::remove(others.back() + "/" + kFolderMark);
   fs::create_symlink("rankrun", others.back() + "/" + kFolderMark);
-  Age(others.back());
   others.push_back(Make("rankrun-file00", OfEndedJob(), {"file"}));
   fs::remove(others.back() + "/" + kFolderMark);
-  folder.Write("rankrun-file00/.rankrun-job", EncodeMark(OfEndedJob()));
-  Age(others.back());
+  folder.Write("rankrun-file00/.rankrun-job", "rankrun-2 ended 1.");
   others.push_back(Make("rankrun-public", OfEndedJob(), {"file"}));
   Age(others.back());
   fs::permissions(others.back(), fs::perms::all);
@@ -225,7 +221,7 @@ TEST_F(OldFoldersTest, AJobThatEndsLeavesOnlyFiles) {
   EXPECT_TRUE(fs::exists(full + "/job_x/error.json"));
   EXPECT_FALSE(fs::exists(full + "/job_x/attempt_0"));
   auto mark = DecodeMark(fs::read_symlink(full + "/" + kFolderMark));
-  EXPECT_TRUE(mark && mark->has_ended);
+  EXPECT_TRUE(mark && mark->ended);
 }
 
 }  // namespace

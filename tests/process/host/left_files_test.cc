@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include <filesystem>
 
+#include "agent/output/folder_mark.h"
 #include "tests/process/nodes.h"
 
 namespace rankrun::testing {
@@ -16,7 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-constexpr const char* kMark = "/.rankrun-job";
 // Writes an error file, as a worker in Python does.
 const std::string kFail = "echo '{\"message\": \"no luck\"}' >$TORCHELASTIC_ERROR_FILE; exit 3";
 
@@ -45,10 +44,13 @@ struct LeftFilesTest : ::testing::Test {
     EXPECT_TRUE(WaitFor([&] { return (agent = AgentOf(job)) != 0; }));
     return agent;
   }
+  // As if the job of a folder had ended, if it has, more than a week ago.
   static void Age(const std::string& path) {
-    const timespec old{.tv_sec = time(nullptr) - 169 * 3600, .tv_nsec = 0};
-    const timespec times[] = {old, old};
-    EXPECT_EQ(utimensat(AT_FDCWD, (path + kMark).c_str(), times, AT_SYMLINK_NOFOLLOW), 0);
+    auto mark = agent::DecodeMark(fs::read_symlink(path + "/" + agent::kFolderMark));
+    ASSERT_TRUE(mark);
+    if (!mark->ended) return;
+    *mark->ended -= std::chrono::hours(169);
+    EXPECT_TRUE(agent::WriteMark(AT_FDCWD, path, *mark));
   }
 
   ScratchFolder folder;  // TMPDIR of the jobs
