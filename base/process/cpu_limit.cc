@@ -24,11 +24,19 @@ std::vector<std::string> Split(const std::string& text, char separator) {
   return parts;
 }
 
+std::vector<std::string> LinesOf(const std::string& path) {
+  std::vector<std::string> lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) lines.push_back(std::move(line));
+  return lines;
+}
+
 bool HasCpu(const std::string& list) { return std::ranges::count(Split(list, ','), "cpu") > 0; }
 
 // Reads a line of /proc/self/mountinfo:
 // "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu".
 std::optional<Hierarchy> ParseMount(const std::string& line) {
+  if (line.find(" - cgroup") == line.npos) return std::nullopt;  // most lines
   std::vector<std::string> words = Split(line, ' ');
   auto dash = std::ranges::find(words, "-");
   if (dash - words.begin() < 5 || words.end() - dash < 4) return std::nullopt;
@@ -47,10 +55,11 @@ std::string PathWithin(const Hierarchy& hierarchy, const std::string& group) {
   return path == "/" ? "" : path;
 }
 
-// Returns our group in the hierarchy, from /proc/self/cgroup: "0::/a/b", "4:cpu,cpuacct:/a/b".
-std::optional<std::string> OurGroup(const Hierarchy& hierarchy, const std::string& root) {
-  std::ifstream lines(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(lines, line);) {
+// Returns our group in the hierarchy, by lines of /proc/self/cgroup: "0::/a/b",
+// "4:cpu,cpuacct:/a/b".
+std::optional<std::string> OurGroup(const Hierarchy& hierarchy,
+                                    const std::vector<std::string>& groups) {
+  for (const std::string& line : groups) {
     size_t first = line.find(':');
     size_t second = line.find(':', first + 1);
     if (first == line.npos || second == line.npos) continue;
@@ -85,10 +94,10 @@ std::optional<int> Smaller(const std::optional<int>& one, const std::optional<in
 
 std::optional<int> ReadCpuLimit(const std::string& root) {
   std::optional<int> limit;
-  std::ifstream mounts(root + "/proc/self/mountinfo");
-  for (std::string line; std::getline(mounts, line);) {
+  const std::vector<std::string> groups = LinesOf(root + "/proc/self/cgroup");
+  for (const std::string& line : LinesOf(root + "/proc/self/mountinfo")) {
     auto hierarchy = ParseMount(line);
-    auto group = hierarchy ? OurGroup(*hierarchy, root) : std::nullopt;
+    auto group = hierarchy ? OurGroup(*hierarchy, groups) : std::nullopt;
     if (!group) continue;
     for (;; group->resize(group->rfind('/'))) {
       limit = Smaller(limit, QuotaOf(root + hierarchy->mount + *group, hierarchy->is_v2));

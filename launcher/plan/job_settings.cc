@@ -136,7 +136,8 @@ class Planner {
     plan_.why_workers = std::move(count->why);
     plan_.spec.virtual_local_rank = settings_.IsOn("virtual-local-rank");
     plan_.spec.host_name = machine_.host_name;
-    plan_.spec.cpu_limit = machine_.cpu_limit;
+    const bool sets_threads = !agent::VariableOf(plan_.spec.environment, "OMP_NUM_THREADS");
+    if (sets_threads && machine_.cpu_limit) plan_.spec.cpu_limit = machine_.cpu_limit();
     plan_.spec.role = settings_.Text("role").value_or(plan_.spec.role);
     WarnOfFewCpus();
     return {};

@@ -31,8 +31,9 @@ struct Machine {
   std::string random_id;             // run id of a job without --rdzv-id
   // Asks the PyTorch of workers with this environment.
   std::function<Result<TorchDevices>(const std::vector<std::string>&)> ask_torch = {};
-  std::optional<int> cpu_limit = {};  // number that our container lets us use at once
-  std::optional<pid_t> mpirun = {};   // the process of an MPI launcher that has started us
+  // Returns the number that our container lets us use at once.
+  std::function<std::optional<int>()> cpu_limit = {};
+  std::optional<pid_t> mpirun = {};  // the process of an MPI launcher that has started us
   std::string host_name = {};
   FullHostName full_host_name = {};
   std::function<Result<SecretFile>(const std::string& path)> read_secret = {};

@@ -81,8 +81,9 @@ WorkerCount ForEach(const Gpus& gpus) {
 }
 
 WorkerCount ForEachCpu(const CountedDevices& devices) {
-  bool is_limited = devices.cpu_limit && *devices.cpu_limit < devices.cpus;
-  int cpus = is_limited ? *devices.cpu_limit : devices.cpus;
+  const auto limit = devices.cpu_limit ? devices.cpu_limit() : std::nullopt;
+  bool is_limited = limit && *limit < devices.cpus;
+  int cpus = is_limited ? *limit : devices.cpus;
   return {cpus, "one for each of " + CountText(static_cast<size_t>(cpus), "CPU") +
                     (is_limited ? " by the container's limit" : " that we may use")};
 }

@@ -38,7 +38,7 @@ struct CountedDevices {
   std::function<Result<TorchDevices>()> ask_torch;
   std::optional<SourcedValue<int>> scheduler_gpus = {};  // number that the scheduler gives us
   int cpus;                                              // number in our affinity mask
-  std::optional<int> cpu_limit = {};                     // number by the container's limit
+  std::function<std::optional<int>()> cpu_limit = {};    // number by the container's limit
   bool one_by_default = false;  // the default is 1, as in torchrun, not the number of GPUs
 };
 

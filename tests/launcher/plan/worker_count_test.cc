@@ -118,14 +118,16 @@ TEST(WorkerCountTest, WhileAVariableNamesDevicesCpusDoNotCount) {
 TEST(WorkerCountTest, TheLimitOfAContainerCountsIfItIsLower) {
   auto none = [] { return Result<Words>(Words{}); };
   CountedDevices devices{
-      .gpus_typed = {}, .visible_gpus = none, .ask_torch = NoTorch, .cpus = 128, .cpu_limit = 8};
+      .gpus_typed = {}, .visible_gpus = none, .ask_torch = NoTorch, .cpus = 128, .cpu_limit = [] {
+        return 8;
+      }};
   for (const char* word : {"cpu", "auto"}) {
     auto count = ReadWorkerCount(SettingsOf({"-n", word}), devices);
     ASSERT_TRUE(count) << count.error().message;
     EXPECT_EQ(count->workers, 8);
     EXPECT_EQ(count->why, "one for each of 8 CPUs by the container's limit");
   }
-  devices.cpu_limit = 200;
+  devices.cpu_limit = [] { return 200; };
   EXPECT_EQ(ReadWorkerCount(SettingsOf({"-ncpu"}), devices)->workers, 128);
   EXPECT_EQ(ReadWorkerCount(SettingsOf({"-ncpu"}), devices)->why,
             "one for each of 128 CPUs that we may use");
