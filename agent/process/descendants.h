@@ -34,9 +34,10 @@ pid_t ParentOf(pid_t pid);
 // 0 if there is no such process.
 char StateOf(pid_t pid);
 
-// Returns whether a process has a tracer. One that attaches to it waits for a stop, which a SIGCONT
-// cancels: a debugger, or the search for leaks at the end of a program with a sanitizer.
-bool IsTraced(pid_t pid);
+// Returns whether a process has a tracer, by the text of its `status`. One that attaches to it
+// waits for a stop, which a SIGCONT cancels: a debugger, or the search for leaks at the end of a
+// program with a sanitizer. Pure.
+bool IsTraced(std::string_view status);
 
 // Returns whether a process has an environment, or is in the middle of exec: it has
 // left its old program and not yet begun the new one. If its environment was empty

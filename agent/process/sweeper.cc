@@ -139,7 +139,7 @@ void Sweeper::SignalOne(pid_t pid) {
                    SignalName(signal_number_));
   }
   bool forbidden = !SignalDescendant(pid, signal_number_);
-  if (!IsTraced(pid)) SignalDescendant(pid, SIGCONT);
+  if (!IsTraced(ReadOfProcess(pid, "status"))) SignalDescendant(pid, SIGCONT);
   if (forbidden && unsignalable_.insert(pid).second) {
     LogWarn("no permission to signal a leftover process, waiting for its end: " +
             DescribeProcess(pid));

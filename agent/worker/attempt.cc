@@ -146,9 +146,12 @@ SpawnSpec Attempt::SpecFor(int local_rank) const {
                  .oom_score_adj = oom_score_,
                  .cpus = CpusOf(context_.share, local_rank)};
   worker.Equip(spec);
-  if (logs != nullptr) {
+  const auto folder_of = [&](int rank) { return logs->WorkerFolder(place_.attempt, rank); };
+  const bool has_folder =
+      logs != nullptr && (local_rank == 0 || folder_of(local_rank) != folder_of(0));
+  if (has_folder) {
     // On the spawner's thread, because the file system may hang.
-    spec.before = [folder = logs->WorkerFolder(place_.attempt, local_rank)] {
+    spec.before = [folder = folder_of(local_rank)] {
       if (auto made = MakeFolders(folder); !made) LogWarn(made.error().message);
     };
   }

@@ -29,9 +29,12 @@ bool HasSignal(std::string_view status, std::string_view line, int signal_number
   return (mask >> (signal_number - 1) & 1) != 0;
 }
 
+bool IsShell(std::string_view program) {
+  return std::ranges::count(kShells, program.substr(program.rfind('/') + 1)) > 0;
+}
+
 bool IsWaitingShell(const SignalFacts& facts) {
-  std::string_view name = facts.program.substr(facts.program.rfind('/') + 1);
-  if (std::ranges::find(kShells, name) == kShells.end()) return false;
+  if (!IsShell(facts.program)) return false;
   const std::string_view where = facts.wait_channel;
   const bool is_unknown = where.empty() || where == "0";
   return is_unknown || where == "do_wait" || where.find("sigsuspend") != where.npos;  // zsh
@@ -65,12 +68,15 @@ bool HandlesSignal(pid_t pid, int signal_number) {
   return Handles({.status = status, .program = {}, .wait_channel = {}}, signal_number);
 }
 
-bool TakesSignalAlone(pid_t pid, int signal_number) {
-  const std::string status = ReadOfProcess(pid, "status");
+bool TakesSignalAlone(pid_t pid, std::string_view status, int signal_number) {
+  SignalFacts facts{.status = status, .program = {}, .wait_channel = {}};
+  if (!IsForProcessAlone(facts, signal_number)) return false;
   const std::string program = ProgramOf(pid);
+  if (!IsShell(program)) return true;
   const std::string wait_channel = ReadOfProcess(pid, "wchan");
-  return IsForProcessAlone({.status = status, .program = program, .wait_channel = wait_channel},
-                           signal_number);
+  facts.program = program;
+  facts.wait_channel = wait_channel;
+  return IsForProcessAlone(facts, signal_number);
 }
 
 }  // namespace rankrun::agent

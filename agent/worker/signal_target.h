@@ -22,8 +22,9 @@ bool Handles(const SignalFacts& facts, int signal_number);
 // on it. A shell that waits for its command runs a trap only after that has ended. Pure.
 bool IsForProcessAlone(const SignalFacts& facts, int signal_number);
 
-// The same for the process `pid`. Reads /proc, but nothing that another process can block.
+// The same for the process `pid`. They read /proc, but nothing that another process can block, and
+// no more than they need.
 bool HandlesSignal(pid_t pid, int signal_number);
-bool TakesSignalAlone(pid_t pid, int signal_number);
+bool TakesSignalAlone(pid_t pid, std::string_view status, int signal_number);
 
 }  // namespace rankrun::agent

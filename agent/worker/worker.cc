@@ -95,9 +95,10 @@ void Worker::SignalAgain() {
 // Children such as those of PyTorch's data loaders die of a signal that the worker handles, and
 // it needs them to save.
 void Worker::SendEndSignal(int signal_number) {
-  const bool alone = TakesSignalAlone(*pid_, signal_number);
+  const std::string status = ReadOfProcess(*pid_, "status");
+  const bool alone = TakesSignalAlone(*pid_, status, signal_number);
   kill(alone ? *pid_ : -*pid_, signal_number);
-  if (!IsTraced(*pid_)) kill(-*pid_, SIGCONT);
+  if (!IsTraced(status)) kill(-*pid_, SIGCONT);
   group_signalled_ |= !alone;
 }
 
@@ -119,7 +120,8 @@ bool Worker::Pass(int signal_number, const std::vector<pid_t>& descendants) {
 }
 
 bool Worker::PassNotice(int signal_number, const std::vector<pid_t>& descendants) const {
-  if (TakesSignalAlone(*pid_, signal_number)) return kill(*pid_, signal_number) == 0;
+  const std::string status = ReadOfProcess(*pid_, "status");
+  if (TakesSignalAlone(*pid_, status, signal_number)) return kill(*pid_, signal_number) == 0;
   bool passed = false;
   for (pid_t pid : descendants) {
     if (getpgid(pid) != *pid_ || !HandlesSignal(pid, signal_number)) continue;

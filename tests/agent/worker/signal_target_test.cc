@@ -74,7 +74,7 @@ TEST(SignalTargetTest, TheFactsAreThoseOfTheProcess) {
   EXPECT_FALSE(HandlesSignal(getpid(), SIGUSR1));
   signal(SIGUSR1, [](int) {});
   EXPECT_TRUE(HandlesSignal(getpid(), SIGUSR1));
-  EXPECT_TRUE(TakesSignalAlone(getpid(), SIGUSR1));
+  EXPECT_TRUE(TakesSignalAlone(getpid(), Status(0, 0, SIGUSR1), SIGUSR1));
   signal(SIGUSR1, SIG_DFL);
 }
 
