@@ -1,5 +1,7 @@
 #include "launcher/plan/output_settings.h"
 
+#include <gmock/gmock.h>
+
 #include "tests/launcher/settings/settings_of.h"
 
 namespace rankrun::launcher {
