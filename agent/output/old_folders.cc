@@ -154,7 +154,9 @@ bool LeaveFolder(const std::string& path) {
 }
 
 void ClaimFolder(const std::string& path) {
-  std::filesystem::path folder(path);
+  std::error_code unknown;
+  std::filesystem::path folder = std::filesystem::canonical(path, unknown);
+  if (unknown) folder = path;
   for (; folder.has_relative_path(); folder = folder.parent_path()) {
     const std::string mark = folder / kFolderMark;
     std::error_code none;

@@ -17,7 +17,7 @@ namespace rankrun::agent {
 bool LeaveFolder(const std::string& path);
 
 // Removes the marks of a folder that the user has named, and of those above it, so that no run
-// removes it.
+// removes it. Follows links.
 void ClaimFolder(const std::string& path);
 
 // Removes those folders in `parent` that are too old or too many (agent/job/kept_entries.h), and

@@ -211,6 +211,15 @@ TEST_F(OldFoldersTest, AFolderWithANamedOneBelowStays) {
   EXPECT_TRUE(fs::exists(path + "/job_x/file"));
 }
 
+TEST_F(OldFoldersTest, AFolderWithALinkedOneBelowStays) {
+  const std::string path = Make("rankrun-named0", OfEndedJob(), {"job_x/file"});
+  Age(path);
+  fs::create_directory_symlink(path + "/job_x", folder.Path("logs"));
+  ClaimFolder(folder.Path("logs"));
+  EXPECT_THAT(Remove(), IsEmpty());
+  EXPECT_TRUE(fs::exists(path + "/job_x/file"));
+}
+
 TEST_F(OldFoldersTest, AJobThatEndsLeavesOnlyFiles) {
   const std::string empty = Make("rankrun-empty0", MarkOfThisJob());
   ASSERT_EQ(mkfifo((empty + "/job_x/saving").c_str(), 0600), 0);
