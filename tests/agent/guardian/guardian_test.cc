@@ -111,7 +111,7 @@ TEST_F(GuardianTest, ASilentAgentIsKilledAfterItsLeaseWithAllBelowIt) {
 
 // Stopped by Ctrl-Z, for longer than the lease.
 TEST_F(GuardianTest, AStoppedGuardianDoesNotHoldItsOwnSilenceAgainstTheAgent) {
-  constexpr milliseconds kLease{2'000};
+  constexpr milliseconds kLease{4'000};
   test::Pipe commands = test::MakePipe();
   Guard([&](Incarnation& life) {
     life.link().Send(Heartbeat{kLease});

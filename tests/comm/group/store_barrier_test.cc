@@ -139,12 +139,12 @@ TEST_F(StoreBarrierTest, TheFirstDeadlineHoldsForAllRanks) {
 
 TEST_F(StoreBarrierTest, ALateRankFailsAtOnce) {
   auto told = PassAs({0, 1, 2}, kShort);
-  EXPECT_THAT(PassAs({3}, kLong), Each(told[0]));
+  EXPECT_THAT(PassAs({3}, kLong), Each(EndsWith(told[0])));
 }
 
 TEST_F(StoreBarrierTest, ALateRankZeroFailsAtOnce) {
   auto told = PassAs({1, 3}, kShort);
-  EXPECT_THAT(PassAs({0}, kLong), Each(told[0]));
+  EXPECT_THAT(PassAs({0}, kLong), Each(EndsWith(told[0])));
 }
 
 TEST_F(StoreBarrierTest, TheNextBarrierWorksAfterAFailedOne) {
