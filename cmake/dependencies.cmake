@@ -4,7 +4,9 @@ find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(fmt REQUIRED)
-find_package(Gloo REQUIRED)
+if(RANKRUN_PLUGINS)
+  find_package(Gloo REQUIRED)
+endif()
 
 # libuv is static in programs because a shared one costs the launcher 0.2 ms at
 # start. It is shared in librankrun.so and in plug-ins because Debian's
@@ -42,6 +44,10 @@ find_path(HWLOC_INCLUDE_DIR NAMES hwloc.h REQUIRED)
 find_library(DW_LIBRARY NAMES dw REQUIRED)
 find_library(ELF_LIBRARY NAMES elf REQUIRED)
 find_path(DW_INCLUDE_DIR NAMES elfutils/libdwfl.h REQUIRED)
+
+if(NOT RANKRUN_PLUGINS)
+  return()
+endif()
 
 # Optional: the plug-in librankrun_mpi.so, and a benchmark.
 find_package(MPI QUIET COMPONENTS C)

@@ -80,8 +80,8 @@ std::vector<std::string> TopologyPluginFolders() {
   std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failure);
   if (failure) return folders;
   std::filesystem::path prefix = program.parent_path().parent_path();
-  folders.push_back(prefix / "lib");
-  folders.push_back(prefix / RANKRUN_LIBDIR / "rankrun");
+  folders.push_back(prefix / "lib");  // of a build folder
+  folders.push_back(prefix / "libexec" / "rankrun");
   return folders;
 }
 

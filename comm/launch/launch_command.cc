@@ -82,8 +82,13 @@ std::vector<std::string> BesideThisLibrary() {
   std::filesystem::path library = std::filesystem::canonical(info.dli_fname, unreadable);
   if (unreadable) return {};
   std::filesystem::path folder = library.parent_path();
-  // For lib/, and for lib/x86_64-linux-gnu/ as on Debian.
-  return {folder.parent_path() / "bin/rankrun", folder.parent_path().parent_path() / "bin/rankrun"};
+  std::vector<std::string> found;
+  // For lib/; for lib/x86_64-linux-gnu/ as on Debian, and a folder of pip's --target; and for
+  // lib/python3.N/site-packages/rankrun/lib/.
+  for (const char* prefix : {"..", "../..", "../../../../.."}) {
+    found.push_back((folder / prefix / "bin/rankrun").lexically_normal());
+  }
+  return found;
 }
 
 std::vector<std::string> InPath() {

@@ -37,8 +37,14 @@ DEFAULT_TIMEOUT = -1
 
 
 def find_library():
-    """Returns the library of the rankrun that started this program, or the loader's default."""
+    """Returns that of the package rankrun or of the rankrun that started this, or a name to search."""
     name = "librankrun.so.0"
+    try:
+        import rankrun
+
+        return rankrun.get_library()
+    except (ImportError, FileNotFoundError):
+        pass
     program = pathlib.Path(f"/proc/{os.getppid()}/exe").resolve()
     for folder in ("lib", "lib64", f"lib/{os.uname().machine}-linux-gnu"):
         path = program.parent.parent / folder / name

@@ -3,30 +3,21 @@
 import ctypes
 import functools
 import os
-from pathlib import Path
 
-_NAME = "librankrun.so.0"
+from rankrun import _places
 
 
 class _Bytes(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("size", ctypes.c_size_t)]
 
 
-def _path():
-    """Returns RANKRUN_LIBRARY, or the library beside an installed package."""
-    chosen = os.environ.get("RANKRUN_LIBRARY")
-    if chosen:
-        return chosen
-    prefix = Path(__file__).resolve().parents[4]  # of PREFIX/share/rankrun/python/rankrun/
-    for pattern in (f"lib*/{_NAME}", f"lib/*/{_NAME}"):
-        for found in sorted(prefix.glob(pattern)):
-            return str(found)
-    return _NAME
-
-
 @functools.cache
 def _library():
-    library = ctypes.CDLL(_path())
+    try:
+        path = _places.get_library()
+    except FileNotFoundError:
+        path = _places.NAME  # in a folder that the loader knows
+    library = ctypes.CDLL(path)
     library.rankrun_last_error.restype = ctypes.c_char_p
     library.rankrun_bytes_release.restype = None
     library.rankrun_breakpoint_inside.argtypes = (
