@@ -1,0 +1,82 @@
+"""Runs a job by the program rankrun, as docs/launch.md says for C++."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+
+from rankrun import _programs
+
+
+class Job:
+    """A job that has ended: its exit code, and its events in order (docs/events.md)."""
+
+    def __init__(self, code, events):
+        self.code = code
+        self.events = events
+
+    def of_last_attempt(self, kind):
+        attempts = [event["attempt"] for event in self.events if event["event"] == "attempt_started"]
+        last = attempts[-1] if attempts else 0
+        return [
+            event
+            for event in self.events
+            if event["event"] == kind and event.get("attempt", last) == last
+        ]
+
+    @property
+    def report(self):
+        """The text of the last report; empty if no attempt has failed."""
+        reports = [event["text"] for event in self.events if event["event"] == "report"]
+        return reports[-1] if reports else ""
+
+
+def run(flags, program, name="rankrun", forwarded=()):
+    """Runs a job to its end, and returns it.
+
+    `name` is that by which rankrun is called: "torchrun" has other defaults. Signals with the numbers
+    `forwarded` go to the job instead of this process, if this is the main thread. The job ends
+    with this process, however that ends. Raises KeyboardInterrupt, once the job has ended.
+    """
+    path = _programs.find_rankrun()
+    events = os.memfd_create("rankrun-events")
+    ours, lifeline = None, None
+    try:
+        lifeline, ours = os.pipe()
+        words = [name, f"--events=/dev/fd/{events}", f"--lifeline={lifeline}", *flags, "--", *program]
+        process = subprocess.Popen(words, executable=path, pass_fds=(events, lifeline))
+        os.close(lifeline)
+        lifeline = None
+        code = _wait(process, forwarded)
+        return Job(code, _read(events))
+    finally:
+        for descriptor in (events, lifeline, ours):
+            if descriptor is not None:
+                os.close(descriptor)
+
+
+def _wait(process, forwarded):
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in forwarded:
+            before[number] = signal.signal(number, lambda number, _: process.send_signal(number))
+    is_interrupted = False
+    try:
+        while process.returncode is None:
+            try:
+                process.wait()
+            except KeyboardInterrupt:  # the terminal has sent SIGINT to the job, too
+                is_interrupted = True
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if is_interrupted:
+        raise KeyboardInterrupt
+    return process.returncode
+
+
+def _read(events):
+    with open(events, "rb", closefd=False) as file:
+        file.seek(0)
+        return [json.loads(line) for line in file]

@@ -1,0 +1,52 @@
+"""rankrun.launch: a function as a job, from a script or a notebook."""
+
+import os
+import signal
+import sys
+import tempfile
+
+from rankrun import _call, _job
+
+
+class JobFailed(RuntimeError):
+    """A job that ended without success. Its text is rankrun's report on the job.
+
+    code: the exit code of rankrun. rank: that of the worker that failed first, or None.
+    error: the traceback of that worker; empty if it left none.
+    """
+
+    def __init__(self, report, code, rank, error):
+        super().__init__(report)
+        self.code = code
+        self.rank = rank
+        self.error = error
+
+
+def launch(function, nproc, *arguments, flags=(), max_restarts=0):
+    """Calls function(*arguments) in `nproc` workers of this node. Returns the results by rank.
+
+    The workers have the environment of any worker of rankrun, so that the function may
+    call torch.distributed.init_process_group(). The function and the arguments are pickled; in
+    a notebook the function may be defined there. `flags`: others of rankrun, such as
+    ("--hang-timeout=60",). After a failed attempt, all are called again, max_restarts times.
+
+    Raises JobFailed.
+    """
+    with tempfile.TemporaryDirectory(prefix="rankrun-call-") as folder:
+        call, results = os.path.join(folder, "call"), os.path.join(folder, "results")
+        os.mkdir(results)
+        _call.write(call, function, arguments)
+        program = [sys.executable, "-u", "-m", "rankrun._call", call, results]
+        words = [f"--nproc-per-node={nproc}", f"--max-restarts={max_restarts}", *flags, "--no-python"]
+        job = _job.run(words, program, forwarded=(signal.SIGTERM, signal.SIGHUP))
+        if job.code != 0:
+            raise _failure(job)
+        by_rank = _call.read(results)
+    return [by_rank[rank] for rank in sorted(by_rank)]
+
+
+def _failure(job):
+    cause = next((event["cause"] for event in reversed(job.events) if event["event"] == "report"), {})
+    ended = job.events[-1].get("why", "") if job.events else ""
+    report = job.report or f"rankrun ended with exit code {job.code}: {ended}"
+    return JobFailed(report, job.code, cause.get("rank"), cause.get("exception", ""))
