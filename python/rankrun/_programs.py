@@ -12,7 +12,7 @@ _PACKAGE = Path(__file__).resolve().parent
 def find_rankrun():
     """Returns the path of the launcher. Raises FileNotFoundError."""
     places = [
-        # Of PREFIX/lib/python3.N/site-packages/rankrun, or PREFIX/share/rankrun/python/rankrun.
+        # This is PREFIX/lib/python3.N/site-packages/rankrun, or PREFIX/share/rankrun/python/rankrun.
         _PACKAGE.parents[3] / "bin" / "rankrun",
         _PACKAGE.parent / "bin" / "rankrun",  # pip install --target
         Path(sysconfig.get_path("scripts")) / "rankrun",  # an editable installation

@@ -3,7 +3,7 @@
 # position-independent code; libdw and libelf as shared ones, because of their licence, with the
 # zlib and liblzma that they need inside. The sources are those of Debian's packages.
 # Usage: dependencies.sh ARCH FOLDER
-# FOLDER: has the stubs (stubs.sh) and gets deps/. What is built there already stays.
+# FOLDER: has the stubs (stubs.sh) and gets deps/. Builds nothing twice.
 set -eu
 arch=$1 folder=$(cd "$2" && pwd)
 deps=$folder/deps

@@ -21,7 +21,7 @@ def config(**options):
     return LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=2, run_id="job", max_restarts=0,
                         rdzv_backend="c10d", rdzv_endpoint="localhost:0", **options)
 """
-# What pip writes for an entry point.
+# Like the script that pip writes for an entry point.
 SCRIPT = """
 import sys
 from torch.distributed.run import main
