@@ -52,7 +52,8 @@ if [ "$arch" != "$(uname -m)" ]; then
 fi
 rm -rf "$folder/raw" "$folder/repaired"
 pip wheel . --quiet --no-deps --no-build-isolation --wheel-dir "$folder/raw" "${options[@]}"
-auditwheel --quiet repair --plat auto --wheel-dir "$folder/repaired" "$folder"/raw/rankrun-*.whl
+auditwheel repair --plat auto --wheel-dir "$folder/repaired" "$folder"/raw/rankrun-*.whl >"$folder/auditwheel.log" ||
+  { cat "$folder/auditwheel.log" >&2; exit 1; }
 for wheel in "$folder"/repaired/rankrun-*.whl; do
   case $wheel in
     *-py3-none-*"$tag"*.whl) ;;
