@@ -146,13 +146,15 @@ SpawnSpec Attempt::SpecFor(int local_rank) const {
                  .oom_score_adj = oom_score_,
                  .cpus = CpusOf(context_.share, local_rank)};
   worker.Equip(spec);
-  const auto folder_of = [&](int rank) { return logs->WorkerFolder(place_.attempt, rank); };
-  const bool has_folder =
-      logs != nullptr && (local_rank == 0 || folder_of(local_rank) != folder_of(0));
-  if (has_folder) {
+  if (logs != nullptr) {
+    std::string folder = logs->WorkerFolder(place_.attempt, local_rank);
+    const bool is_shared = folder == logs->AttemptFolder(place_.attempt);
     // On the spawner's thread, because the file system may hang.
-    spec.before = [folder = folder_of(local_rank)] {
-      if (auto made = MakeFolders(folder); !made) LogWarn(made.error().message);
+    spec.before = [folder = std::move(folder),
+                   made = is_shared ? attempt_folder_ : std::make_shared<std::once_flag>()] {
+      std::call_once(*made, [&folder] {
+        if (auto done = MakeFolders(folder); !done) LogWarn(done.error().message);
+      });
     };
   }
   return spec;

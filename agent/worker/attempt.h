@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -130,6 +131,7 @@ class Attempt {
   Callbacks callbacks_;
   const std::string torch_dumps_;  // beginning of the paths for PyTorch's; empty: none
   const WorkerEnvironment environment_;
+  const std::shared_ptr<std::once_flag> attempt_folder_ = std::make_shared<std::once_flag>();
   const int oom_score_;  // of the workers
   TimePoint started_;
   std::optional<MemoryEvents> memory_before_;

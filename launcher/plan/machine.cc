@@ -153,7 +153,11 @@ Machine ThisMachine() {
       .online_cpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)),
       .open_files = {},
       .random_id = RandomUuid(),
-      .cpu_limit = [] { return ReadCpuLimit(); },
+      .cpu_limit =
+          [] {
+            static const auto limit = ReadCpuLimit();
+            return limit;
+          },
       .host_name = HostName(),
       .full_host_name = [] { return FullNameOf(HostName()); },
       .read_secret = ReadSecretFile,
