@@ -37,14 +37,8 @@ DEFAULT_TIMEOUT = -1
 
 
 def find_library():
-    """Returns that of the package rankrun or of the rankrun that started this, or a name to search."""
+    """Returns the library of the rankrun that started this program, or the loader's default."""
     name = "librankrun.so.0"
-    try:
-        import rankrun
-
-        return rankrun.get_library()
-    except (ImportError, FileNotFoundError):
-        pass
     program = pathlib.Path(f"/proc/{os.getppid()}/exe").resolve()
     for folder in ("lib", "lib64", f"lib/{os.uname().machine}-linux-gnu"):
         path = program.parent.parent / folder / name

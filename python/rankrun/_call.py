@@ -25,8 +25,13 @@ def write(path, function, arguments):
     if has_script:
         call = pickle.dumps((function, arguments))
     else:
-        import cloudpickle
-
+        try:
+            import cloudpickle
+        except ImportError:
+            raise RuntimeError(
+                f"the function {function.__name__} is defined in no script, so that workers get it "
+                "by its value: want the package cloudpickle (pip install cloudpickle)"
+            ) from None
         call = cloudpickle.dumps((function, arguments))
     with open(path, "wb") as file:
         pickle.dump(preparation, file)

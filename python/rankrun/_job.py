@@ -25,11 +25,13 @@ class Job:
             if event["event"] == kind and event.get("attempt", last) == last
         ]
 
-    @property
-    def report(self):
-        """The text of the last report; empty if no attempt has failed."""
-        reports = [event["text"] for event in self.events if event["event"] == "report"]
-        return reports[-1] if reports else ""
+    def ranks(self):
+        """The ranks of this node in the last attempt, in order."""
+        return sorted(event["rank"] for event in self.of_last_attempt("worker_ended"))
+
+    def last(self, kind):
+        """The last event of a kind; {} if there is none."""
+        return next((event for event in reversed(self.events) if event["event"] == kind), {})
 
 
 def run(flags, program, name="rankrun", forwarded=()):

@@ -28,7 +28,8 @@ def launch(function, nproc, *arguments, flags=(), max_restarts=0):
     The workers have the environment of any worker of rankrun, so that the function may
     call torch.distributed.init_process_group(). The function and the arguments are pickled; in
     a notebook the function may be defined there. `flags`: others of rankrun, such as
-    ("--hang-timeout=60",). After a failed attempt, all are called again, max_restarts times.
+    ("--hang-timeout=60",). After a failed attempt, all are called again, max_restarts times. The
+    result of a rank that ends by sys.exit(0) is None.
 
     Raises JobFailed.
     """
@@ -42,11 +43,12 @@ def launch(function, nproc, *arguments, flags=(), max_restarts=0):
         if job.code != 0:
             raise _failure(job)
         by_rank = _call.read(results)
-    return [by_rank[rank] for rank in sorted(by_rank)]
+    return [by_rank.get(rank) for rank in job.ranks()]
 
 
 def _failure(job):
-    cause = next((event["cause"] for event in reversed(job.events) if event["event"] == "report"), {})
-    ended = job.events[-1].get("why", "") if job.events else ""
-    report = job.report or f"rankrun ended with exit code {job.code}: {ended}"
-    return JobFailed(report, job.code, cause.get("rank"), cause.get("exception", ""))
+    report = job.last("report")
+    cause = report.get("cause", {})
+    why = job.last("job_ended").get("why", "see its message above")
+    text = report.get("text") or f"rankrun ended with exit code {job.code}: {why}"
+    return JobFailed(text, job.code, cause.get("rank"), cause.get("exception", ""))

@@ -118,7 +118,7 @@ def _launch(config, entrypoint, args):
     if isinstance(entrypoint, str):
         job = _job.run(flags, [entrypoint, *map(str, args)], "torchrun", _signals(config))
         _check(job, config, _name(entrypoint, args))
-        return {event["rank"]: None for event in job.of_last_attempt("worker_ended")}
+        return dict.fromkeys(job.ranks())
     with tempfile.TemporaryDirectory(prefix="rankrun-call-") as folder:
         call, results = os.path.join(folder, "call"), os.path.join(folder, "results")
         os.mkdir(results)
@@ -126,7 +126,8 @@ def _launch(config, entrypoint, args):
         program = [sys.executable, "-u", "-m", "rankrun._call", call, results]
         job = _job.run(flags, program, "torchrun", _signals(config))
         _check(job, config, entrypoint.__name__)
-        return _call.read(results)
+        by_rank = _call.read(results)
+        return {rank: by_rank.get(rank) for rank in job.ranks()}
 
 
 def _name(entrypoint, args):
@@ -141,7 +142,7 @@ def _check(job, config, name):
         return
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
-    ended = (job.events or [{}])[-1]
+    ended = job.last("job_ended")
     number = ended.get("signal") or (job.code - 128 if 128 < job.code < 160 else 0)
     failures = _failures(job, config)
     if number and not failures:

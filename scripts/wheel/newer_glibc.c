@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-// Headers of a newer glibc declare these; their own definitions here need no other declaration.
 #define HIDDEN __attribute__((visibility("hidden")))
 
 // From 2.32. 0: there may be other threads.

@@ -23,7 +23,7 @@ def number(version):
 
 
 def symbols(library, newest):
-    """Yields (name, version, is the default version, is data, size)."""
+    """Yields (name, version, whether that is the default one, type, size)."""
     with open(library, "rb") as file:
         elf = ELFFile(file)
         table = elf.get_section_by_name(".dynsym")

@@ -163,8 +163,13 @@ class AsTorchrun(unittest.TestCase):
                 if number < 0 and os.environ["RANK"] == "1":
                     raise ValueError("no luck")
                 return number + int(os.environ["RANK"])
+            def leave():
+                if os.environ["RANK"] == "1":
+                    raise SystemExit(0)
+                return int(os.environ["RANK"])
             if __name__ == "__main__":
                 print(rankrun.launch(work, 3, 10))
+                print(rankrun.launch(leave, 3))
                 try:
                     rankrun.launch(work, 2, -1)
                 except rankrun.JobFailed as error:
@@ -172,6 +177,7 @@ class AsTorchrun(unittest.TestCase):
             """)
         output = self.run_python(caller, variable="")
         self.assertIn("[10, 11, 12]", output)
+        self.assertIn("[0, None, 2]", output)
         self.assertIn("rank 1 code 1 True", output)
 
 

@@ -34,7 +34,8 @@ says 'rankrun' env/bin/rankrun-launch --version
 env/bin/rankrun -n 2 --bind numa --no-python true || fail "--bind: no plug-in for the topology"
 says 'thread' env/bin/rankctl stacks $$
 test -f env/share/man/man1/rankrun.1 || fail "no man page"
-says '[0.5, 5.0]: right' env/bin/rankrun -n 2 "$source/examples/python/mean.py"
+library=$(env/bin/python -c 'import rankrun; print(rankrun.get_library())')
+says '[0.5, 5.0]: right' env/bin/rankrun -n 2 "$source/examples/python/mean.py" "$library"
 includes=$(env/bin/python -c 'import rankrun; print(rankrun.get_include_dir())')
 test -f "$includes/rankrun/distributed.h" || fail "no headers in $includes"
 
