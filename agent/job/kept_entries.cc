@@ -11,7 +11,7 @@ std::vector<std::string> EntriesToRemove(std::vector<KeptEntry> entries,
   std::ranges::sort(entries, std::greater{}, &KeptEntry::changed);
   std::vector<std::string> names;
   for (size_t i = 0; i < entries.size(); ++i) {
-    const bool is_old = now - entries[i].changed > kKeptAge;
+    const bool is_old = IsTooOld(entries[i].changed, now);
     if (is_old || i >= max_kept) names.push_back(entries[i].name);
   }
   return names;

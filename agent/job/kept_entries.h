@@ -9,6 +9,12 @@ namespace rankrun::agent {
 // Reports and folders of ended jobs stay so long.
 constexpr std::chrono::hours kKeptAge{7 * 24};
 
+// Returns whether something that was left then has stayed long enough. Pure.
+inline bool IsTooOld(std::chrono::system_clock::time_point left,
+                     std::chrono::system_clock::time_point now) {
+  return now - left > kKeptAge;
+}
+
 // A file or folder that a job has left for its user.
 struct KeptEntry {
   std::string name;

@@ -115,7 +115,7 @@ std::optional<FolderMark> MarkAt(const Fd& folder, const std::string& path) {
 // Whether the folder was left to its user lately. There may be many of them: one call looks.
 bool IsKept(const Fd& parent, const std::string& name, system_clock::time_point now) {
   const auto mark = MarkAt(parent, name + "/" + kFolderMark);
-  return mark && mark->ended && now - *mark->ended <= kKeptAge;
+  return mark && mark->ended && !IsTooOld(*mark->ended, now);
 }
 
 std::optional<MarkedFolder> OpenMarked(const Fd& parent, const char* name) {
