@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that rankrun is built from, and builds TARGET
 # (default: programs, all programs and libraries) with the preset release in
-# build/release. Repeats nothing that is done already.
-# Usage: scripts/setup.sh [--packages-only | TARGET]     as root, or with sudo.
+# build/release. With --packages-only, installs these and further packages, and
+# builds nothing. Repeats nothing that is done already.
+# Usage: scripts/setup.sh [TARGET | --packages-only [PACKAGE...]]     as root, or with sudo.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -13,6 +14,7 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev gdb
 )
 
+[ "${1:-}" = --packages-only ] && packages+=("${@:2}")
 missing=()
 for package in "${packages[@]}"; do
   status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)

@@ -20,11 +20,7 @@ needs_nccl() {
 
 make_venv() {
   if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
-    scripts/setup.sh --packages-only
-    echo "== installing python3-venv"
-    [ "$(id -u)" -eq 0 ] && as_root=() || as_root=(sudo)
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-      apt-get install -y -q --no-install-recommends python3 python3-venv
+    scripts/setup.sh --packages-only python3 python3-venv
   fi
   mkdir -p build
   python3 -m venv $venv

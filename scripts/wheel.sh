@@ -17,16 +17,7 @@ portable=$folder/portable
 
 packages=(python3-venv libtool automake autoconf m4 dpkg-dev patch xz-utils bzip2 make)
 [ "$arch" = "$(uname -m)" ] || packages+=("g++-${arch/_/-}-linux-gnu" qemu-user-static)
-missing=()
-for package in "${packages[@]}"; do
-  dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
-done
-scripts/setup.sh --packages-only
-if [ ${#missing[@]} -gt 0 ]; then
-  [ "$(id -u)" -eq 0 ] && as_root=() || as_root=(sudo)
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y -q --no-install-recommends "${missing[@]}"
-fi
+scripts/setup.sh --packages-only "${packages[@]}"
 
 venv=build/wheel/venv
 if [ ! -x $venv/bin/auditwheel ]; then
