@@ -166,10 +166,8 @@ std::vector<WaitingClient> Inspection::NoteStoreWaits(
 }
 
 void Inspection::KeepOutput() {
-  const Attempt& attempt = *supervisor_.attempt_;
   std::vector<LastOutput> workers;
-  const int count = static_cast<int>(attempt.size());
-  for (int i = 0; i < count; ++i) workers.push_back(OutputOf(attempt.worker(i)));
+  for (auto& worker : supervisor_.attempt_->workers()) workers.push_back(OutputOf(*worker));
   ended_.Keep(supervisor_.state_.attempt, supervisor_.place_.first_rank, std::move(workers));
 }
 
@@ -268,9 +266,7 @@ WorkerStatus Inspection::StatusOf(const Worker& worker) const {
 void Inspection::AnswerStatus(size_t room, Reply reply) {
   auto status = std::make_shared<NodeStatus>(Status());
   if (const Attempt* attempt = supervisor_.attempt_.get()) {
-    for (size_t i = 0; i < attempt->size(); ++i) {
-      status->workers.push_back(StatusOf(attempt->worker(static_cast<int>(i))));
-    }
+    for (auto& worker : attempt->workers()) status->workers.push_back(StatusOf(*worker));
   }
   status->store_clients = NoteStoreWaits(supervisor_.store_.Waits());
   // In a job of several nodes another one may have the store.
@@ -303,11 +299,11 @@ std::string Inspection::Logs(const InspectRequest& request) const {
     return EndedLogs(request);
   }
   const Attempt* attempt = supervisor_.attempt_.get();
-  int local_rank = request.rank - supervisor_.place_.first_rank;
-  bool is_here =
-      attempt != nullptr && local_rank >= 0 && static_cast<size_t>(local_rank) < attempt->size();
-  if (!is_here) return attempt == nullptr ? EndedLogs(request) : "{}";
-  const Worker& worker = attempt->worker(local_rank);
+  if (attempt == nullptr) return EndedLogs(request);
+  // Of another node's rank: too large, also if it is below our first.
+  const auto local_rank = static_cast<size_t>(request.rank - supervisor_.place_.first_rank);
+  if (local_rank >= attempt->workers().size()) return "{}";
+  const Worker& worker = *attempt->workers()[local_rank];
   Json json{{"rank", request.rank},
             {"pid", worker.record().pid},
             {"attempt", supervisor_.state_.attempt},
@@ -329,9 +325,7 @@ std::string Inspection::EndedLogs(const InspectRequest& request) const {
 void Inspection::AnswerStacks(const InspectRequest& request, const Reply& reply) {
   std::vector<const WorkerRecord*> workers;
   if (const Attempt* attempt = supervisor_.attempt_.get()) {
-    for (size_t i = 0; i < attempt->size(); ++i) {
-      workers.push_back(&attempt->record(static_cast<int>(i)));
-    }
+    for (auto& worker : attempt->workers()) workers.push_back(&worker->record());
   }
   stacks_.Answer(RanksOf(workers, supervisor_.place_.first_rank, request.ranks), request.room,
                  [owner = self_, reply](std::string json) {

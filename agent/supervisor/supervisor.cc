@@ -224,7 +224,7 @@ void Supervisor::Act(const StartAttempt&) {
 }
 
 void Supervisor::OnStarted(int local_rank) {
-  event_log_->WorkerStarted(attempt_->record(local_rank));
+  event_log_->WorkerStarted(attempt_->workers()[static_cast<size_t>(local_rank)]->record());
   if (workers_stopped_) attempt_->Pass(SIGSTOP);  // Ctrl-Z came before the start
   Post(WorkerStarted{local_rank});
   ReapOrphans();  // those that ended while this start was pending

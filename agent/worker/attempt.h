@@ -104,9 +104,7 @@ class Attempt {
   // Checks whether the worker with this pid has exited. Returns false if no worker has the pid.
   bool CheckExitOf(pid_t pid);
 
-  const WorkerRecord& record(int local_rank) const { return worker(local_rank).record(); }
-  const Worker& worker(int local_rank) const { return *workers_[static_cast<size_t>(local_rank)]; }
-  size_t size() const { return workers_.size(); }
+  const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }  // by local rank
   TimePoint started() const { return started_; }
 
   // Resumes reading the workers' output, because its consumer may have room again.
