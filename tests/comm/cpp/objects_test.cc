@@ -2,6 +2,7 @@
 // and a receiver that expects another number of objects.
 
 #include <gmock/gmock.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -67,8 +68,10 @@ TEST(ObjectsTest, TheSecondHalfHasTheTimeThatTheFirstHasLeft) {
 constexpr size_t kMuch = 128 << 20;
 const std::string kNone = "no memory for 134217728 bytes of objects";
 
-// Limits the memory of this process, so that it can no longer allocate kMuch.
+// Limits the memory of this process, so that it can no longer allocate kMuch. An arena of the
+// allocator for another thread would take all that is left.
 void LimitMemory() {
+  mallopt(M_ARENA_MAX, 1);
   size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   rlim_t most = pages * static_cast<size_t>(getpagesize()) + kMuch / 2;
