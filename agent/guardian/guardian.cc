@@ -52,8 +52,6 @@ void Say(const std::string& what) { WriteLastWords(2, "rankrun: " + what + "\n")
   _exit(kExitInternalError);
 }
 
-enum class Killed { kNo, kAfterStop, kAfterSilence };
-
 // State of one agent, from its start to its end.
 struct AgentRun {
   AgentProcess process;
@@ -61,7 +59,7 @@ struct AgentRun {
   int link_fd;  // kNone once the agent has closed its end
   std::optional<TimePoint> stop_deadline = {};
   LeaseWatch lease = {};
-  Killed killed = Killed::kNo;
+  std::string why_killed = {};  // by the guardian; empty: it was not
   std::optional<Goodbye> goodbye = {};
   std::optional<ProcessExit> exit = {};
 };
@@ -129,7 +127,7 @@ class Guardian {
   }
 
   int Timeout() {
-    if (run_->killed != Killed::kNo) return -1;
+    if (!run_->why_killed.empty()) return -1;
     TimePoint now = std::chrono::steady_clock::now();
     run_->lease.OnRunning(now);
     std::optional<TimePoint> due = run_->stop_deadline;
@@ -149,11 +147,14 @@ class Guardian {
   // Judges the moment of the wake-up, because this process may have been stopped
   // since.
   void KillIfOverdue(TimePoint woken) {
-    if (run_->killed != Killed::kNo) return;
+    if (!run_->why_killed.empty()) return;
     if (run_->lease.Expired(woken)) ReadLink();  // a heartbeat may have arrived just now
     bool overdue = run_->stop_deadline && woken >= *run_->stop_deadline;
     if (!overdue && !run_->lease.Expired(woken)) return;
-    run_->killed = overdue ? Killed::kAfterStop : Killed::kAfterSilence;
+    run_->why_killed = overdue ? "had not ended " + FormatSeconds(kAgentStopTimeout) +
+                                     " after the last request to stop"
+                               : "had been silent for " + FormatSeconds(run_->lease.lease());
+    run_->why_killed += " (" + DescribeState(run_->process.pid) + ")";
     kill(run_->process.pid, SIGKILL);
     if (!overdue) KillBelowNow();
   }
@@ -309,13 +310,7 @@ class Guardian {
   }
 
   std::string HowItEnded() const {
-    if (run_->killed == Killed::kAfterStop) {
-      return "had not ended " + FormatSeconds(kAgentStopTimeout) +
-             " after the last request to stop and was killed";
-    }
-    if (run_->killed == Killed::kAfterSilence) {
-      return "had been silent for " + FormatSeconds(run_->lease.lease()) + " and was killed";
-    }
+    if (!run_->why_killed.empty()) return run_->why_killed + " and was killed";
     return run_->exit->signaled ? "was killed by " + SignalName(run_->exit->value)
                                 : "ended with exit code " + std::to_string(run_->exit->value);
   }

@@ -173,15 +173,18 @@ bool HasChildren() {
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
+std::string DescribeState(pid_t pid) {
+  const char state = StateOf(pid);
+  if (state == '\0') return "";
+  std::string channel = ReadOfProcess(pid, "wchan");  // "0": none
+  return std::string("state ") + state + (channel.size() > 1 ? " in " + channel : "");
+}
+
 std::string DescribeProcess(pid_t pid) {
   std::string name = ReadOfProcess(pid, "comm");
   if (!name.empty()) name.pop_back();  // the newline
-  std::string stat = StatAfterName(pid);
-  std::string text = "pid " + std::to_string(pid) + " (" + name + ")";
-  if (!stat.empty()) text += std::string(", state ") + stat[0];
-  std::string channel = ReadOfProcess(pid, "wchan");
-  if (channel.size() > 1) text += " in " + channel;
-  return text;
+  const std::string state = DescribeState(pid);
+  return "pid " + std::to_string(pid) + " (" + name + ")" + (state.empty() ? "" : ", " + state);
 }
 
 // The descriptor is opened first, so that a process that takes over the pid later

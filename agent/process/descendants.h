@@ -55,6 +55,10 @@ bool HasChildren();
 // Returns the content of /proc/<pid>/<name>; empty if it cannot be read.
 std::string ReadOfProcess(pid_t pid, const std::string& name);
 
+// Returns "state D in nfs_wait_bit_killable" of a process's first thread; empty if
+// there is no such process.
+std::string DescribeState(pid_t pid);
+
 // Returns "pid 4711 (python3), state D in nfs_wait_bit_killable", for messages
 // about a process that does not end.
 std::string DescribeProcess(pid_t pid);
