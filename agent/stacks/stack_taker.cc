@@ -5,14 +5,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <string_view>
 #include <utility>
 
 #include "agent/stacks/stacks_json.h"
 #include "base/fd.h"
+#include "base/process/helper_file.h"
 #include "base/uv/uv_loop.h"
 #include "base/uv/uv_poll.h"
 #include "base/uv/uv_timer.h"
@@ -86,7 +85,7 @@ class StackTaker::Run : public std::enable_shared_from_this<StackTaker::Run> {
 
  private:
   Result<void> TryStart(Spawner& spawner, Duration budget) {
-    auto program = FindStacksProgram();
+    auto program = FindHelperFile(kProgram);
     if (!program) return std::move(program).error();
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return SystemError("create a pipe", errno);
@@ -182,26 +181,6 @@ void StackTaker::Cancel() {
     run->Finish(kLate);
     run->Deliver();
   }
-}
-
-Result<std::string> FindStacksProgram() {
-  std::vector<std::filesystem::path> folders;
-  if (const char* chosen = secure_getenv("RANKRUN_PLUGIN_DIR"); chosen != nullptr && *chosen) {
-    folders.emplace_back(chosen);
-  }
-  std::error_code failure;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", failure);
-  if (!failure) {
-    folders.push_back(program.parent_path());
-    folders.push_back(program.parent_path().parent_path() / "libexec" / "rankrun");
-  }
-  std::string tried;
-  for (const auto& folder : folders) {
-    std::string path = folder / kProgram;
-    if (access(path.c_str(), X_OK) == 0) return path;
-    tried += (tried.empty() ? "" : ", ") + path;
-  }
-  return Error{ErrorCode::kNotFound, "there is no rankrun-stacks; tried " + tried};
 }
 
 }  // namespace rankrun::agent

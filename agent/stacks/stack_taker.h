@@ -46,8 +46,4 @@ class StackTaker {
   std::list<std::shared_ptr<Run>> runs_;  // shared with the spawner's callback
 };
 
-// Returns where rankrun-stacks is: in $RANKRUN_PLUGIN_DIR, beside this program or in its
-// libexec folder. Errors: kNotFound.
-Result<std::string> FindStacksProgram();
-
 }  // namespace rankrun::agent
