@@ -31,8 +31,11 @@ def launch(function, nproc, *arguments, flags=(), max_restarts=0):
     ("--hang-timeout=60",). After a failed attempt, all are called again, max_restarts times. The
     result of a rank that ends by sys.exit(0) is None.
 
-    Raises JobFailed.
+    Raises JobFailed; ValueError for flags that this function needs itself.
     """
+    for flag in flags:
+        if flag.partition("=")[0] in ("--events", "--lifeline"):
+            raise ValueError(f"launch: {flag} in flags: launch uses it itself")
     with tempfile.TemporaryDirectory(prefix="rankrun-call-") as folder:
         call, results = os.path.join(folder, "call"), os.path.join(folder, "results")
         os.mkdir(results)

@@ -1,4 +1,4 @@
-"""Calls of librankrun for a breakpoint, which raise RuntimeError with its text."""
+"""Calls of librankrun, which raise RuntimeError with its text."""
 
 import ctypes
 import functools
@@ -7,8 +7,24 @@ import os
 from rankrun import _places
 
 
+_FLOAT64 = 1  # a rankrun_dtype
+_DEFAULT_TIMEOUT = -1
+
+
 class _Bytes(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("size", ctypes.c_size_t)]
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("count", ctypes.c_size_t),
+        ("row", ctypes.c_size_t),
+        ("device_index", ctypes.c_int32),
+        ("dtype", ctypes.c_uint8),
+        ("device_type", ctypes.c_uint8),
+        ("reserved", ctypes.c_uint16),
+    ]
 
 
 @functools.cache
@@ -27,19 +43,38 @@ def _library():
         ctypes.c_int,
         ctypes.POINTER(ctypes.POINTER(_Bytes)),
     )
+    library.rankrun_all_reduce.argtypes = (
+        ctypes.c_void_p,
+        ctypes.POINTER(_Tensor),
+        ctypes.c_void_p,
+        ctypes.c_int64,
+        ctypes.c_void_p,
+    )
     return library
 
 
 def _check(status):
     if status != 0:
         text = _library().rankrun_last_error().decode(errors="replace")
-        raise RuntimeError("breakpoint: " + text.removeprefix("BreakpointInside: "))
+        raise RuntimeError(text.replace("BreakpointInside: ", "breakpoint: ", 1))
 
 
 def join_world():
     """Makes this process a rank of the world, if it is none."""
     if not _library().rankrun_initialized():
         _check(_library().rankrun_init(None))
+
+
+def leave_world():
+    _check(_library().rankrun_destroy(None))
+
+
+def all_reduce(numbers):
+    """Returns the sums over all ranks of a list of numbers."""
+    array = (ctypes.c_double * len(numbers))(*numbers)
+    tensor = _Tensor(ctypes.addressof(array), len(numbers), dtype=_FLOAT64)
+    _check(_library().rankrun_all_reduce(None, tensor, None, _DEFAULT_TIMEOUT, None))
+    return list(array)
 
 
 def breakpoint_inside(rank, skip, file, line):
