@@ -11,6 +11,7 @@ if(TARGET rankrun)
     install(TARGETS rankrun-bench RUNTIME)
   endif()
   install(TARGETS rankrun-stacks RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/rankrun)
+  install(FILES agent/preload/preload.py DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/rankrun)
   if(RANKRUN_PORTABLE)  # libdw lies beside it
     set_target_properties(rankrun-stacks PROPERTIES INSTALL_RPATH "$ORIGIN")
   endif()

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <optional>
 #include <span>
 #include <system_error>
 
@@ -23,6 +25,7 @@
 #include "launcher/flags/flags.h"
 #include "launcher/plan/command_line.h"
 #include "launcher/plan/machine.h"
+#include "launcher/plan/preload_settings.h"
 #include "launcher/plan/program.h"
 #include "launcher/plan/secret_settings.h"
 #include "launcher/plan/torch_devices.h"
@@ -60,6 +63,16 @@ std::string Absolute(const std::string& started_as) {
   std::error_code error;
   auto path = std::filesystem::absolute(started_as, error);
   return error ? "" : path.string();
+}
+
+// Returns the beginning of a program's file, in which its imports are.
+std::optional<std::string> ReadScript(const std::string& path) {
+  constexpr size_t kBytes = 256 * 1024;
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kBytes, '\0');
+  file.read(text.data(), kBytes);
+  text.resize(static_cast<size_t>(file.gcount()));
+  return file.bad() || text.empty() ? std::nullopt : std::optional(std::move(text));
 }
 
 // One run of the program, from the command line to the goodbye.
@@ -156,6 +169,8 @@ class Launch {
       if (only_shown) return Refuse(program.error(), exit_code);
       return RefuseJob(plan->spec, program.error(), exit_code);
     }
+    auto preload = ReadPreload(settings, *program, ReadScript, *plan);
+    if (!preload) return Refuse(preload.error(), kExitUsage);
     plan->spec.program = std::move(program->program);
     if (!program->warning.empty()) plan->warnings.push_back(std::move(program->warning));
     plan->spec.program.as_torchrun = HasTorchrunDefaults(command_);

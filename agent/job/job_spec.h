@@ -23,6 +23,12 @@ struct Program {
   bool as_torchrun = false;            // "$$" in an argument becomes "$"; fewer placeholders
 };
 
+// Modules of Python that a preloader imports once for all workers.
+struct Preload {
+  std::string modules;        // "torch,torch._dynamo"
+  size_t python_options = 0;  // words of the program between Python and its script
+};
+
 // How the workers share the allowed cores. Neighbouring ranks get neighbouring
 // cores. With GPUs, a worker gets cores near its own GPU.
 enum class Binding {
@@ -76,6 +82,7 @@ struct JobSpec {
   std::string report_folder;              // for kept reports; empty: none is kept
   bool report_folder_typed = false;       // set by the user: a warning if it cannot be used
   Program program;
+  std::optional<Preload> preload;        // empty: each worker is executed
   std::vector<std::string> environment;  // of the user, "NAME=value"
   std::optional<rlim_t> open_files;      // soft limit of the user
   std::optional<rlim_t> core_bytes;      // the same of a core file; none: unchanged

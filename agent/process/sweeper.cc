@@ -46,7 +46,7 @@ void Sweeper::BeginScan() {
   next_scan_.Stop();
   scan_ = std::make_shared<Scan>();
   scan_->began = std::chrono::steady_clock::now();
-  scan_->pids = Descendants();
+  scan_->pids = Descendants(callbacks_.helpers ? callbacks_.helpers() : std::set<pid_t>());
   for (pid_t pid : scan_->pids) {
     uint64_t start_time = StartTimeOfProcess(pid);
     scan_->processes.emplace(pid, start_time);
@@ -77,7 +77,7 @@ void Sweeper::EndScan() {
 }
 
 void Sweeper::Check() {
-  if (!owed_ || (HasChildren() && !OnlyOptedOutAreLeft())) return;
+  if (!owed_ || (HasChildren() && !OnlyKeptAreLeft())) return;
   owed_ = false;
   scan_.reset();
   scan_deadline_.Stop();
@@ -85,10 +85,18 @@ void Sweeper::Check() {
   callbacks_.on_nothing_left();
 }
 
-// ECHILD cannot prove that only opted-out processes are left. /proc may miss a
+// Returns the processes that may stay.
+std::set<pid_t> Sweeper::Kept() const {
+  std::set<pid_t> kept = opted_out_;
+  if (callbacks_.helpers) kept.merge(callbacks_.helpers());
+  return kept;
+}
+
+// ECHILD cannot prove that only these processes are left. /proc may miss a
 // process while it is reparented, but not twice in a row.
-bool Sweeper::OnlyOptedOutAreLeft() const {
-  return !opted_out_.empty() && Descendants(opted_out_).empty() && Descendants(opted_out_).empty();
+bool Sweeper::OnlyKeptAreLeft() const {
+  const std::set<pid_t> kept = Kept();
+  return !kept.empty() && Descendants(kept).empty() && Descendants(kept).empty();
 }
 
 // Returns the processes for which one scan is enough. Skips the descendants of
@@ -110,7 +118,7 @@ void Sweeper::SignalTheRest(const Scan& scan) {
   std::map<Process, TimePoint> seen;
   std::vector<pid_t> sure;
   bool more = false;
-  for (pid_t pid : Descendants(opted_out_)) {
+  for (pid_t pid : Descendants(Kept())) {
     Process process(pid, StartTimeOfProcess(pid));
     bool was_scanned = scan.processes.contains(process);
     auto known = first_seen_.find(process);

@@ -26,6 +26,8 @@ class Sweeper {
     std::function<void()> on_nothing_left;
     std::function<void(const std::vector<pid_t>& pids, int signal_number)> on_left;
     std::function<void(const std::string& text)> show;
+    // Returns children of this process that are not of the workers; may be empty.
+    std::function<std::set<pid_t>()> helpers = {};
   };
 
   // `patience`: time limit of each scan, which may hang.
@@ -61,7 +63,8 @@ class Sweeper {
   static std::set<pid_t> ConfirmedBy(const Scan& scan);
   void SignalTheRest(const Scan& scan);
   void SignalOne(pid_t pid);
-  bool OnlyOptedOutAreLeft() const;
+  std::set<pid_t> Kept() const;
+  bool OnlyKeptAreLeft() const;
 
   Loop& loop_;
   Callbacks callbacks_;

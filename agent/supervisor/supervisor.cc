@@ -13,6 +13,7 @@
 #include "agent/job/environment.h"
 #include "agent/job/job_signals.h"
 #include "agent/machine/worker_gpus.h"
+#include "agent/preload/preloader.h"
 #include "agent/process/descendants.h"
 #include "agent/process/opted_out_processes.h"
 #include "agent/report/event_log.h"
@@ -30,6 +31,15 @@ namespace {
 constexpr std::chrono::hours kLastLease{1};
 // Programs that fail for one reason end within this time, also with a core file of some size.
 constexpr std::chrono::milliseconds kVictimGrace{500};
+
+// Returns nothing if the job has none.
+Result<std::unique_ptr<Preloader>> MakePreloader(const JobSpec& spec, int null_fd) {
+  if (!spec.preload) return std::unique_ptr<Preloader>();
+  return Preloader::Create({.modules = spec.preload->modules,
+                            .environment = spec.environment,
+                            .python_options = spec.preload->python_options,
+                            .null_fd = null_fd});
+}
 
 }  // namespace
 
@@ -54,10 +64,13 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation
                    : [this](AttemptRecord record) { membership_->SendReport(std::move(record)); },
            .on_shown = [this] { OnOutputProgress(); },
            .on_judged = [this](const AttemptRecord& record) { NoteCause(record); }}),
-      sweeper_(loop, {.on_nothing_left = [this] { Post(NothingLeft{}); },
-                      .on_left = [this](const auto& pids,
-                                        int number) { event_log_->LeftBehind(pids, number); },
-                      .show = [this](const std::string& text) { output_.Say(text); }}),
+      sweeper_(
+          loop,
+          {.on_nothing_left = [this] { Post(NothingLeft{}); },
+           .on_left = [this](const auto& pids,
+                             int number) { event_log_->LeftBehind(pids, number); },
+           .show = [this](const std::string& text) { output_.Say(text); },
+           .helpers = [this] { return preloader_ ? preloader_->Processes() : std::set<pid_t>(); }}),
       store_(loop, spec,
              [this](pid_t worker) {
                auto local = attempt_ ? attempt_->LocalRankOf(worker) : std::nullopt;
@@ -72,7 +85,10 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation
       spawner_(loop),
       inspection_(std::make_unique<Inspection>(*this)) {}
 
-Supervisor::~Supervisor() { SetLogSink({}); }
+Supervisor::~Supervisor() {
+  if (preloader_) preloader_->End();
+  SetLogSink({});
+}
 
 Result<void> Supervisor::Open() {
   if (auto opened = OpenEvents(); !opened) return opened;
@@ -88,6 +104,9 @@ Result<void> Supervisor::Open() {
   incarnation_.Note(spec_, state_.attempt, output_.logs());
   coordinator_->NoteState(state_);
   if (auto opened = OpenChannels(); !opened) return opened;
+  auto preloader = MakePreloader(spec_, null_fd_.get());
+  if (!preloader) return std::move(preloader).error();
+  preloader_ = *std::move(preloader);
   auto poll = Poll::Open(loop_, link_.fd(), [this] { OnLinkReadable(); });
   if (!poll) return std::move(poll).error();
   link_poll_ = std::move(*poll);
@@ -155,6 +174,7 @@ Goodbye Supervisor::Run() {
   health_.WatchForStuck();
   inspection_->Begin();
   loop_.Run();
+  if (preloader_) preloader_->End();
   if (membership_ != nullptr) link_.Send(Heartbeat{kLastLease});  // closing the logs may block
   channels_ = {};
   observers_.reset();
@@ -210,6 +230,7 @@ void Supervisor::Act(const StartAttempt&) {
   Attempt::Context context{.loop = loop_,
                            .spec = spec_,
                            .spawner = spawner_,
+                           .fork = {},
                            .output = output_,
                            .input = input_,
                            .share = share_,
@@ -217,6 +238,10 @@ void Supervisor::Act(const StartAttempt&) {
                            .save_fifo = channels_.SavePathFor(place_.first_rank),
                            .timer_file = channels_.timer_path(),
                            .breakpoint_pipe = channels_.breakpoint_path()};
+  if (preloader_) {
+    preloader_->BeginAttempt();
+    context.fork = [this](const SpawnSpec& worker) { return preloader_->Start(worker); };
+  }
   attempt_ = std::make_unique<Attempt>(context, place_, std::move(callbacks));
   event_log_->AttemptStarted(state_.attempt, place_.master_port);
   attempt_->Start();
@@ -259,6 +284,7 @@ void Supervisor::OnTimeLimit() {
 
 void Supervisor::Act(const SignalWorkers& action) {
   breakpoints_.Clear();
+  if (preloader_ && !action.local_rank) preloader_->CancelStarts();
   if (action.local_rank) {
     attempt_->Signal(action.signal_number, *action.local_rank);
   } else {

@@ -32,12 +32,11 @@ namespace rankrun::agent {
 
 // Runs a job's workers on this node: turns exits, signals and deadlines into events of
 // worker_group's Step and carries out its actions. Hosts the store of the workers.
-// Thread: loop.
+// Thread: loop.  Lifetime: within that of `loop`, `spec` and `incarnation`.
 class Supervisor {
  public:
   using Reporter = AttemptReports::Formatter;  // of the report on a failed attempt
 
-  // `loop`, `spec` and `incarnation` outlive this object.
   Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation, Reporter reporter);
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
@@ -136,7 +135,8 @@ class Supervisor {
   std::unique_ptr<JobObservers> observers_;
   std::unique_ptr<EventLog> event_log_;
   std::vector<std::unique_ptr<Lifeline>> lifelines_;
-  Spawner spawner_;
+  std::unique_ptr<class Preloader> preloader_;  // null: workers are executed
+  Spawner spawner_;                             // its threads use the preloader
   LateStacks stacks_{loop_, spawner_};
   QuietNotice quiet_notice_{loop_, spawner_, output_};
   std::unique_ptr<Attempt> attempt_;

@@ -8,6 +8,7 @@
 
 #include "agent/guardian/debugger.h"
 #include "agent/job/job_signals.h"
+#include "agent/preload/preloader.h"
 #include "agent/process/descendants.h"
 #include "agent/process/opted_out_processes.h"
 #include "agent/supervisor/inspection.h"
@@ -89,6 +90,7 @@ void Supervisor::OnLifelineEnded(const std::string& program) {
 // Kills everything: the workers first, because that needs no file descriptor.
 void Supervisor::OnGuardianLost() {
   spawner_.Abandon();
+  if (preloader_) preloader_->End();
   if (attempt_) attempt_->SignalAllBut({}, SIGKILL);
   store_.Close();
   std::set<pid_t> kept = FindOptedOut({}, kKeptPatience);

@@ -86,9 +86,12 @@ void Attempt::StartWorker(int local_rank) {
     context_.loop.Post([this, local_rank, error] { OnStartResult(local_rank, error); });
     return;
   }
-  context_.spawner.Start(SpecFor(local_rank), [this, local_rank](Result<SpawnedProcess> result) {
-    OnStartResult(local_rank, std::move(result));
-  });
+  context_.spawner.Start(
+      SpecFor(local_rank),
+      [this, local_rank](Result<SpawnedProcess> result) {
+        OnStartResult(local_rank, std::move(result));
+      },
+      context_.fork);
 }
 
 Result<void> Attempt::Prepare(int local_rank) {
@@ -198,16 +201,17 @@ void Attempt::OnEnded(int local_rank) {
   release_.Start(std::chrono::milliseconds(0));
   bool stops_others = record.failed() && !stopping_ && !context_.spec.continue_on_failure;
   const EndKind kind = EndKindOf(record);
-  if (stops_others) PublishEnd(record, kind);
+  if (stops_others) {
+    // Published here, so that it precedes the signal to the other workers; that of a possible
+    // victim only if they get the signal, because they may end with the cause before.
+    std::string message = PeerDeathMessage(record, NodeNameOf(context_.spec));
+    if (!MayBeVictim(kind)) {
+      PublishPeerDeath(message);
+    } else if (victims_death_.empty()) {
+      victims_death_ = std::move(message);
+    }
+  }
   callbacks_.on_ended(record, kind);
-}
-
-// Published here, so that it precedes the signal to the other workers; that of a possible victim
-// only if they get the signal, because they may end with the cause before.
-void Attempt::PublishEnd(const WorkerRecord& record, EndKind kind) {
-  std::string message = PeerDeathMessage(record, NodeNameOf(context_.spec));
-  if (!MayBeVictim(kind)) return PublishPeerDeath(message);
-  if (victims_death_.empty()) victims_death_ = std::move(message);
 }
 
 void Attempt::PublishPeerDeath(std::string_view message) {

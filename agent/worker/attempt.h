@@ -42,6 +42,7 @@ class Attempt {
     Loop& loop;
     const JobSpec& spec;
     Spawner& spawner;
+    Spawner::OtherWay fork;  // by a preloader; empty: workers are executed
     JobOutput& output;
     StdinSource& input;
     const MachineShare& share;
@@ -118,7 +119,6 @@ class Attempt {
   void OnStartResult(int local_rank, Result<SpawnedProcess> result);
   void Retry();
   void OnEnded(int local_rank);
-  void PublishEnd(const WorkerRecord& record, EndKind kind);
   SpawnSpec SpecFor(int local_rank) const;
   Result<void> Prepare(int local_rank);
   int StdinFor(int local_rank) const;

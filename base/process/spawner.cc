@@ -45,7 +45,7 @@ Spawner::~Spawner() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Spawner::Start(SpawnSpec spec, OnStarted on_started) {
+void Spawner::Start(SpawnSpec spec, OnStarted on_started, OtherWay other_way) {
   loop_.AssertOnLoop();
   // The dispositions do not change between the starts of a batch.
   if (*pending_ == 0) changed_signals_ = ChangedSignals();
@@ -58,7 +58,7 @@ void Spawner::Start(SpawnSpec spec, OnStarted on_started) {
   size_t waiting;
   {
     MutexLock lock(mutex_);
-    jobs_.push_back({std::move(spec), std::move(on_started)});
+    jobs_.push_back({std::move(spec), std::move(on_started), std::move(other_way)});
     waiting = jobs_.size();
   }
   changed_.NotifyOne();
@@ -90,8 +90,9 @@ void Spawner::RunThread(const std::optional<SpawnSlots>& slots) {
     jobs_.pop_front();
     under_way_ += 1;
     lock.Unlock();
-    auto result = slots ? SpawnProcess(job.spec, *slots) : SpawnProcess(job.spec);
-    DeliverResult(std::move(result), std::move(job.on_started));
+    auto result = job.other_way ? job.other_way(job.spec) : std::nullopt;
+    if (!result) result = slots ? SpawnProcess(job.spec, *slots) : SpawnProcess(job.spec);
+    DeliverResult(*std::move(result), std::move(job.on_started));
     lock.Lock();
     under_way_ -= 1;
     done_.NotifyAll();

@@ -25,6 +25,8 @@ class Loop;
 class Spawner {
  public:
   using OnStarted = std::function<void(Result<SpawnedProcess>)>;
+  // Starts a child of this process in another way than SpawnProcess; nothing: it cannot. Blocks.
+  using OtherWay = std::function<std::optional<Result<SpawnedProcess>>(const SpawnSpec&)>;
 
   explicit Spawner(Loop& loop);
   Spawner(const Spawner&) = delete;
@@ -32,10 +34,11 @@ class Spawner {
   ~Spawner();
 
   // Starts `spec` after all earlier starts have begun, then calls `on_started`
-  // on the loop. Descriptors of `spec` must stay open until then.
+  // on the loop. Descriptors of `spec` must stay open until then. Tries `other_way` first, on the
+  // starting thread.
   // Errors: those of SpawnProcess; kExhausted if there is no thread and none
   // can be created.
-  void Start(SpawnSpec spec, OnStarted on_started);
+  void Start(SpawnSpec spec, OnStarted on_started, OtherWay other_way = {});
 
   // Drops all starts that have not begun; their `on_started` is never called.
   void Abandon();
@@ -53,6 +56,7 @@ class Spawner {
   struct Job {
     SpawnSpec spec;
     OnStarted on_started;
+    OtherWay other_way;  // may be empty
   };
   bool AddThread();                                        // false: the system allows no more
   void RunThread(const std::optional<SpawnSlots>& slots);  // empty: each start opens its own

@@ -108,6 +108,19 @@ constexpr Flag kFlags[] = {
      .group = kProgram,
      .from_torchrun = true,
      .sources = kPet},
+    {.name = "preload",
+     .value = kText,
+     .value_name = "MODULE,...|auto",
+     .help = "Import these Python modules once per node, and fork each worker from there. `auto`: "
+             "PyTorch, if the script imports it.",
+     .details =
+         "A restarted program then needs not import them again. A fork gets the environment, "
+         "limits, cores and descriptors that an executed worker gets. Where modules leave "
+         "threads, sockets or devices behind, so that a fork is not safe, rankrun says which "
+         "one does, and executes the workers. Modules whose files change are imported again "
+         "at the next attempt.",
+     .group = kProgram,
+     .sources = kOurs},
     {.name = "chdir",
      .value = kFolder,
      .value_name = "FOLDER",

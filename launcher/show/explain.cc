@@ -167,6 +167,7 @@ std::string PlanText(const JobPlan& plan) {
   bool differ = spec.workers > 1 && first != agent::ArgumentsFor(spec, 1, place);
   rows.push_back({"program", ShellLine(first) + (differ ? " (of local rank 0)" : "")});
   rows.push_back({"executable", spec.program.file});
+  if (spec.preload) rows.push_back({"imported once", spec.preload->modules});
   bool moves = spec.nodes && IsOfRound(*spec.nodes, "MASTER_ADDR");
   rows.push_back({"MASTER_ADDR", moves ? "the address of the node with rank 0" : spec.master_addr});
   rows.push_back({"MASTER_PORT", spec.master_port ? std::to_string(*spec.master_port) : kFreePort});

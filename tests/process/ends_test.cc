@@ -136,7 +136,7 @@ TEST_F(EndsTest, AWorkerThatSavesIsAwaited) {
   run.Signal(SIGTERM);
   ASSERT_TRUE(run.WaitForErr("rankrun: rank 1 is saving: waiting up to 1000.0 s\n"));
   pid_t agent = run.Agent();
-  ASSERT_TRUE(WaitFor([&] { return ChildrenOf(agent).size() == 1; })) << "rank 0 is not awaited";
+  ASSERT_TRUE(WaitFor([&] { return WorkersOf(agent).size() == 1; })) << "rank 0 is not awaited";
   Touch("go");
   EXPECT_EQ(run.Wait(), KilledBy(SIGTERM));
   EXPECT_THAT(run.Out(), HasSubstr("saved"));

@@ -19,6 +19,10 @@
 namespace rankrun::testing {
 namespace {
 
+// Of workers that a preloader forks, and that become other programs.
+constexpr const char* kPython = "/usr/bin/python3";
+constexpr const char* kInto = "tests/process/workers/into.py";
+
 [[noreturn]] void RunChild(const Job::Options& options, const ScratchFolder& folder) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that ctest kills leaves no job
   if (options.orphaned) {
@@ -99,6 +103,20 @@ std::vector<pid_t> ChildrenOf(pid_t parent) {
   return children;
 }
 
+pid_t PreloaderOf(pid_t agent) {
+  for (pid_t child : ChildrenOf(agent)) {
+    const std::string command = ReadText("/proc/" + std::to_string(child) + "/cmdline");
+    if (command.find("/preload.py") != std::string::npos) return child;
+  }
+  return 0;
+}
+
+std::vector<pid_t> WorkersOf(pid_t agent) {
+  std::vector<pid_t> workers = ChildrenOf(agent);
+  std::erase(workers, PreloaderOf(agent));
+  return workers;
+}
+
 Job::Job(const Options& options) {
   std::ofstream(folder_.Path("in")) << options.stdin_text;
   pid_ = fork();
@@ -135,8 +153,12 @@ pid_t Job::Agent() const {
 
 std::vector<pid_t> Job::Workers(size_t count) const {
   pid_t agent = Agent();
-  WaitFor([&] { return ChildrenOf(agent).size() >= count; });
-  return ChildrenOf(agent);
+  std::vector<pid_t> workers;
+  WaitFor([&] {
+    workers = WorkersOf(agent);
+    return workers.size() >= count;
+  });
+  return workers;
 }
 
 void AdoptOrphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
@@ -155,7 +177,12 @@ bool NothingIsLeft(milliseconds deadline) {
 }
 
 std::vector<std::string> Shell(std::vector<std::string> flags, const std::string& script) {
-  flags.insert(flags.end(), {"--no-python", "/bin/sh", "-c", script});
+  if (getenv("RANKRUN_TEST_PRELOAD") != nullptr) {
+    flags.insert(flags.end(), {"--preload", "json", kPython, test::InSource(kInto)});
+  } else {
+    flags.emplace_back("--no-python");
+  }
+  flags.insert(flags.end(), {"/bin/sh", "-c", script});
   return flags;
 }
 

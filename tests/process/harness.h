@@ -44,6 +44,9 @@ std::string ReadText(const std::string& path);
 // Returns how often `part` is in `text`.
 int Count(const std::string& text, const std::string& part);
 std::vector<pid_t> ChildrenOf(pid_t parent);
+// Returns the children of an agent without its preloader, and the preloader; 0: it has none.
+std::vector<pid_t> WorkersOf(pid_t agent);
+pid_t PreloaderOf(pid_t agent);
 
 // One run of a program, with its output in files. The destructor kills it and its
 // children.
@@ -91,7 +94,8 @@ void AdoptOrphans();
 // passed; returns whether none is left.
 bool NothingIsLeft(milliseconds deadline);
 
-// Returns the arguments of `rankrun <flags> /bin/sh -c <script>`.
+// Returns the arguments of `rankrun <flags> /bin/sh -c <script>`. If RANKRUN_TEST_PRELOAD is set,
+// the shells are forks of a preloader.
 std::vector<std::string> Shell(std::vector<std::string> flags, const std::string& script);
 
 }  // namespace rankrun::testing

@@ -147,7 +147,7 @@ TEST_F(SupervisionTest, CtrlZBeforeTheStartHolds) {
   ASSERT_TRUE(WaitFor([&] { return StateOf(run.pid()) == 'T'; }));
   folder.Script("go", "");
   EXPECT_TRUE(WaitFor([&] {
-    const std::vector<pid_t> workers = ChildrenOf(run.Agent());
+    const std::vector<pid_t> workers = WorkersOf(run.Agent());
     return !workers.empty() &&
            std::ranges::all_of(workers, [](pid_t worker) { return StateOf(worker) == 'T'; });
   })) << run.Err();
@@ -163,7 +163,7 @@ TEST_F(SupervisionTest, StartsAfterCtrlZWaitForTheContinuation) {
   ASSERT_TRUE(WaitFor([&] { return StateOf(run.pid()) == 'T'; }));
   kill(worker, SIGKILL);
   ASSERT_TRUE(WaitFor([&] {
-    std::vector<pid_t> workers = ChildrenOf(run.Agent());
+    std::vector<pid_t> workers = WorkersOf(run.Agent());
     return workers.size() == 1 && workers[0] != worker && StateOf(workers[0]) == 'T';
   }));
   run.Signal(SIGCONT);
@@ -289,7 +289,7 @@ TEST_F(SupervisionTest, WhoeverIsKilledWheneverNothingIsLeft) {
     int victim = static_cast<int>(random() % 3);
     pid_t agent = 0;
     if (auto children = ChildrenOf(run.pid()); !children.empty()) agent = children[0];
-    std::vector<pid_t> workers = agent == 0 ? std::vector<pid_t>() : ChildrenOf(agent);
+    std::vector<pid_t> workers = agent == 0 ? std::vector<pid_t>() : WorkersOf(agent);
     if (victim == 0) run.Signal(SIGKILL);
     if (victim == 1 && agent != 0) {
       kill(agent, SIGKILL);  // ends the job, or starts the next incarnation

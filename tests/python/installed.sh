@@ -23,6 +23,7 @@ cat >rank.py <<'EOF'
 import os, sys
 print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], "by", sys.executable)
 EOF
+echo 'import sys; print("forked", "_rankrun_preload" in sys.modules)' >forked.py
 "$python" -m venv env
 env/bin/pip install --quiet --no-deps "$wheel"
 says 'rankrun 0.' env/bin/rankrun --version
@@ -33,6 +34,8 @@ says 'wrong elements: 0 OK' env/bin/rankrun -n 2 --no-python env/bin/rankrun-ben
 says 'rankrun' env/bin/rankrun-launch --version
 env/bin/rankrun -n 2 --bind numa --no-python true || fail "--bind: no plug-in for the topology"
 says 'thread' env/bin/rankctl stacks $$
+says 'both curves are equal' env/bin/rankrun -n 4 -m rankrun.demo
+says 'forked True' env/bin/rankrun --preload json -m forked
 test -f env/share/man/man1/rankrun.1 || fail "no man page"
 library=$(env/bin/python -c 'import rankrun; print(rankrun.get_library())')
 says '[0.5, 5.0]: right' env/bin/rankrun -n 2 "$source/examples/python/mean.py" "$library"

@@ -1,0 +1,127 @@
+#include "launcher/plan/preload_settings.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+#include <vector>
+
+#include "agent/preload/python_command.h"
+#include "launcher/flags/text.h"
+
+namespace rankrun::launcher {
+namespace {
+
+constexpr std::string_view kName = "preload";
+constexpr std::string_view kAuto = "auto";
+constexpr const char* kModulesOfTorch = "torch,torch._dynamo";
+constexpr std::string_view kBlanks = " \t";
+
+std::vector<std::string> Split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    parts.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+// Bytes of other alphabets are part of identifiers, too.
+bool IsIdentifier(std::string_view text) {
+  auto is_part = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c >= 0x80; };
+  return !text.empty() && std::ranges::all_of(text, is_part) && std::isdigit(text[0]) == 0;
+}
+
+bool IsModule(const std::string& name) {
+  return std::ranges::all_of(Split(name, '.'), IsIdentifier);
+}
+
+std::string_view WithoutBlanks(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  return text;
+}
+
+// Removes a word, and the blanks behind it, from the beginning of `text`.
+bool TakeWord(std::string_view& text, std::string_view word) {
+  if (!text.starts_with(word)) return false;
+  const std::string_view rest = text.substr(word.size());
+  if (rest.empty() || kBlanks.find(rest[0]) == kBlanks.npos) return false;
+  text = WithoutBlanks(rest);
+  return true;
+}
+
+bool IsTorch(std::string_view name) {
+  constexpr std::string_view kTorch = "torch";
+  if (!name.starts_with(kTorch)) return false;
+  name.remove_prefix(kTorch.size());
+  return name.empty() || name.find_first_of(" \t.,;\r#") == 0;
+}
+
+bool LineImportsTorch(std::string_view line) {
+  line = WithoutBlanks(line);
+  if (TakeWord(line, "from")) return IsTorch(line);
+  if (!TakeWord(line, "import")) return false;
+  auto names = Split(line, ',');
+  return std::ranges::any_of(names, [](auto& name) { return IsTorch(WithoutBlanks(name)); });
+}
+
+// Returns the files in which the code of a program may be: a script, or a module in the current
+// folder. `words` follow the options of Python.
+std::vector<std::string> FilesOf(const std::vector<std::string>& words) {
+  if (words[0] == "-c") return {};
+  if (words[0] != "-m") return {words[0], words[0] + "/__main__.py"};
+  std::string path = words[1];
+  std::ranges::replace(path, '.', '/');
+  return {path + ".py", path + "/__main__.py"};
+}
+
+}  // namespace
+
+bool ImportsTorch(std::string_view text) {
+  return std::ranges::any_of(Split(text, '\n'), LineImportsTorch);
+}
+
+Result<void> ReadPreload(
+    const Settings& settings, const ResolvedProgram& program,
+    const std::function<std::optional<std::string>(const std::string& path)>& read_file,
+    JobPlan& plan) {
+  auto text = settings.Text(kName);
+  if (!text) return {};
+  const bool is_auto = *text == kAuto;
+  if (!is_auto && !std::ranges::all_of(Split(*text, ','), IsModule)) {
+    return settings.Wrong(kName,
+                          "want names of Python's modules, MODULE,..., or auto" + Got(*text));
+  }
+  auto ignore = [&](const std::string& why) {
+    NoteIgnored(settings, kName, why, plan.ignored);
+    const std::string origin = settings.OriginOf(kName);
+    if (origin.starts_with("--")) plan.warnings.push_back(origin + " has no effect: " + why);
+  };
+  const std::vector<std::string>& arguments = program.program.arguments;
+  if (!program.is_python) {
+    ignore(arguments[0] + " is not run by Python");
+    return {};
+  }
+  auto options = agent::CountPythonOptions(arguments);
+  if (!options) {
+    ignore(options.error().message);
+    return {};
+  }
+  if (is_auto) {
+    const auto words = arguments.begin() + 1 + static_cast<ptrdiff_t>(*options);
+    const auto files = FilesOf({words, arguments.end()});
+    auto imports_torch = [&](const std::string& path) {
+      auto code = read_file(path);
+      return code && ImportsTorch(*code);
+    };
+    if (std::ranges::none_of(files, imports_torch)) {
+      ignore("no line of the program's file imports torch");
+      return {};
+    }
+  }
+  plan.spec.preload =
+      agent::Preload{.modules = is_auto ? kModulesOfTorch : *text, .python_options = *options};
+  return {};
+}
+
+}  // namespace rankrun::launcher
