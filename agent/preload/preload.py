@@ -12,8 +12,8 @@ program would, and sends {"notes": [...], "unsafe": "..." or null}. Then it answ
                       a file with the order in JSON (agent/preload/preload_texts.h), standard input,
                       output and error, and the status page, if there is one.
 
-A worker has all that rankrun gives to one that is executed (base/process/spawn.h). It is a child of
-rankrun's agent, which adopts it: the process that this one forks forks again, and ends.
+A worker has all that rankrun gives to an executed one (base/process/spawn.h). It is a child of
+rankrun's agent, which adopts it: the process that this one forks, forks again and ends.
 """
 
 import array
@@ -79,11 +79,11 @@ def _danger(before):
     threads = [task for task in os.listdir("/proc/self/task") if int(task) != os.getpid()]
     if threads:
         names = ", ".join(sorted({_text(f"/proc/self/task/{task}/comm") for task in threads}))
-        return f"runs {len(threads)} thread{'s'[:len(threads) > 1]} ({names})"
+        return f"runs {len(threads)} thread{'s' if len(threads) > 1 else ''} ({names})"
     if _text(f"/proc/self/task/{os.getpid()}/children"):
         return "has started a process"
     for number, name in _descriptors().items():
-        if number not in before and _is_of_one_process(number, name):
+        if before.get(number) != name and _is_of_one_process(number, name):
             return f"has opened {name}"
     return None
 
@@ -196,7 +196,7 @@ def _fork(orders, descriptors, agent):
 
 
 def _become_worker(descriptors, agent):
-    """Gives this process what a worker has that is executed. Returns the order."""
+    """Gives this process all that an executed worker has. Returns the order."""
     file, *streams = descriptors
     with open(file, "rb") as text:
         text.seek(0)

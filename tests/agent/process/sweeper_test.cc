@@ -41,10 +41,12 @@ struct SweeperTest : testing::Test {
   bool over = false;
   std::vector<std::vector<pid_t>> signaled;  // in this order
   std::vector<std::string> shown;
+  std::set<pid_t> helpers;
   Sweeper sweeper{loop,
                   {.on_nothing_left = [this] { over = true; },
                    .on_left = [this](const auto& pids, int) { signaled.push_back(pids); },
-                   .show = [this](const std::string& text) { shown.push_back(text); }},
+                   .show = [this](const std::string& text) { shown.push_back(text); },
+                   .helpers = [this] { return helpers; }},
                   test::kLong};
   std::unique_ptr<Signal> child_ended = *Signal::Catch(loop, SIGCHLD, [this] {
     siginfo_t info{};
@@ -56,6 +58,18 @@ struct SweeperTest : testing::Test {
 TEST_F(SweeperTest, WithNothingLeftItIsOverAtOnce) {
   sweeper.Sweep(SIGTERM);
   EXPECT_TRUE(over);
+}
+
+TEST_F(SweeperTest, HelpersAndTheProcessesBelowThemAreNoLeftovers) {
+  helpers = {Run({"A=1"}, "sleep 1000; true")};
+  ASSERT_TRUE(test::WaitFor([] { return Descendants().size() == 2; }));
+  sweeper.Sweep(SIGTERM);
+  EXPECT_TRUE(over);
+  over = false;
+  pid_t other = Run({"A=1"});
+  Sweep();
+  EXPECT_THAT(signaled, ElementsAre(ElementsAre(other)));
+  EXPECT_EQ(Descendants().size(), 2u);
 }
 
 // A process without an environment looks like one in the middle of exec.

@@ -55,6 +55,25 @@ TEST_F(SpawnerTest, StartsAndReportsOnTheLoop) {
   EXPECT_EQ(test::WaitForExit(results[0]->pid), (ProcessExit{.signaled = false, .value = 5}));
 }
 
+TEST_F(SpawnerTest, AnotherWayIsTriedFirst) {
+  const std::vector<Spawner::OtherWay> ways = {
+      [](const SpawnSpec&) { return SpawnProcess(ExitWith(6)); },
+      [](const SpawnSpec&) {
+        return Error{ErrorCode::kCancelled, "no"};
+      },
+      [](const SpawnSpec&) { return std::nullopt; }};
+  for (const Spawner::OtherWay& way : ways) {
+    spawner->Start(
+        ExitWith(5),
+        [this](Result<SpawnedProcess> result) { results.push_back(std::move(result)); }, way);
+    ASSERT_TRUE(RunUntilStarted(results.size() + 1));
+  }
+  ASSERT_TRUE(results[0] && results[2]);
+  EXPECT_EQ(test::WaitForExit(results[0]->pid).value, 6);
+  EXPECT_EQ(results[1].error().message, "no");
+  EXPECT_EQ(test::WaitForExit(results[2]->pid).value, 5);
+}
+
 TEST_F(SpawnerTest, EachOfManyIsStartedOnce) {
   constexpr int kMany = 100;
   for (int i = 0; i < kMany; ++i) Start(ExitWith(i));
