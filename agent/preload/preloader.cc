@@ -139,14 +139,16 @@ Result<SpawnedProcess> Preloader::Fork(const SpawnSpec& spec) {
   std::vector<int> descriptors{order->get(), spec.stdin_fd, spec.stdout_fd, spec.stderr_fd};
   if (spec.status_page_fd != Fd::kNone) descriptors.push_back(spec.status_page_fd);
   if (auto sent = link_.Send(kForkRequest, descriptors); !sent) return std::move(sent).error();
+  order->Reset();
   auto text = link_.Receive(After(kAnswerTimeout));
   if (!text) return std::move(text).error();
   auto pid = ParseForkedPid(*text, spec);
   if (!pid) return std::move(pid).error();
   // Our child, which nothing else reaps while its start is under way.
   auto handle = ProcessHandle::Open(*pid);
-  if (!handle) return std::move(handle).error().In("start " + spec.file);
-  return SpawnedProcess{.pid = *pid, .handle = std::move(*handle)};
+  if (handle) return SpawnedProcess{.pid = *pid, .handle = std::move(*handle)};
+  kill(*pid, SIGKILL);  // reaped like any orphan
+  return std::move(handle).error().In("start " + spec.file);
 }
 
 void Preloader::BeginAttempt() {

@@ -37,7 +37,7 @@ size_t ConnectionsWithin(size_t wanted, int workers) {
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
   constexpr size_t kPerWorker = 6;
-  size_t ours = 32 + kPerWorker * static_cast<size_t>(workers);
+  size_t ours = 40 + kPerWorker * static_cast<size_t>(workers);
   return std::min(wanted, limit.rlim_cur > ours + 8 ? limit.rlim_cur - ours : 8);
 }
 
