@@ -67,8 +67,8 @@ const std::map<std::string, Rooms> kRooms = {
          {"control", {"job"}},
          {"nodes", {"control", "coordination", "report", "guardian", "health", "job", "lifecycle"}},
          {"supervisor",
-          {"job", "lifecycle", "process", "preload", "health", "inspect", "machine", "output", "guardian",
-           "stacks", "report", "metrics", "worker", "coordination", "nodes"}},
+          {"job", "lifecycle", "process", "preload", "health", "inspect", "machine", "output",
+           "guardian", "stacks", "report", "metrics", "worker", "coordination", "nodes"}},
      }},
     {"launcher",
      {
