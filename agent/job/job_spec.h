@@ -26,7 +26,7 @@ struct Program {
 // Modules of Python that a preloader imports once for all workers.
 struct Preload {
   std::string modules;        // "torch,torch._dynamo"
-  size_t python_options = 0;  // words of the program between Python and its script
+  size_t python_options = 0;  // arguments between Python and its script
 };
 
 // How the workers share the allowed cores. Neighbouring ranks get neighbouring

@@ -12,7 +12,7 @@ constexpr std::string_view kLongWithValue = "--check-hash-based-pycs";
 
 Error NoProgram(const std::string& why) { return {ErrorCode::kInvalid, why}; }
 
-// What a word of options does to the words after it.
+// Meaning of the word after one with options.
 enum class Next { kOption, kValue, kProgram, kRefused };
 
 Next AfterOption(std::string_view word) {

@@ -300,7 +300,7 @@ std::string Inspection::Logs(const InspectRequest& request) const {
   }
   const Attempt* attempt = supervisor_.attempt_.get();
   if (attempt == nullptr) return EndedLogs(request);
-  // Of another node's rank: too large, also if it is below our first.
+  // Too large for a rank of another node, also if it is below our first.
   const auto local_rank = static_cast<size_t>(request.rank - supervisor_.place_.first_rank);
   if (local_rank >= attempt->workers().size()) return "{}";
   const Worker& worker = *attempt->workers()[local_rank];

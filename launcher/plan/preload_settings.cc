@@ -75,52 +75,48 @@ std::vector<std::string> FilesOf(const std::vector<std::string>& words) {
   return {path + ".py", path + "/__main__.py"};
 }
 
+// Errors: kInvalid with the reason why a preloader cannot fork the program.
+Result<agent::Preload> PreloadOf(const std::string& text, const ResolvedProgram& program,
+                                 const ScriptReader& read_file) {
+  const std::vector<std::string>& arguments = program.program.arguments;
+  if (!program.is_python) {
+    return Error{ErrorCode::kInvalid, arguments[0] + " is not run by Python"};
+  }
+  auto options = agent::CountPythonOptions(arguments);
+  if (!options) return std::move(options).error();
+  if (text != kAuto) return agent::Preload{.modules = text, .python_options = *options};
+  const auto words = arguments.begin() + 1 + static_cast<ptrdiff_t>(*options);
+  for (const std::string& path : FilesOf({words, arguments.end()})) {
+    auto code = read_file(path);
+    if (!code || !ImportsTorch(*code)) continue;
+    return agent::Preload{.modules = kModulesOfTorch, .python_options = *options};
+  }
+  return Error{ErrorCode::kInvalid, "no line of the program's file imports torch"};
+}
+
 }  // namespace
 
 bool ImportsTorch(std::string_view text) {
   return std::ranges::any_of(Split(text, '\n'), LineImportsTorch);
 }
 
-Result<void> ReadPreload(
-    const Settings& settings, const ResolvedProgram& program,
-    const std::function<std::optional<std::string>(const std::string& path)>& read_file,
-    JobPlan& plan) {
+Result<void> ReadPreload(const Settings& settings, const ResolvedProgram& program,
+                         const ScriptReader& read_file, JobPlan& plan) {
   auto text = settings.Text(kName);
   if (!text) return {};
-  const bool is_auto = *text == kAuto;
-  if (!is_auto && !std::ranges::all_of(Split(*text, ','), IsModule)) {
+  if (*text != kAuto && !std::ranges::all_of(Split(*text, ','), IsModule)) {
     return settings.Wrong(kName,
                           "want names of Python's modules, MODULE,..., or auto" + Got(*text));
   }
-  auto ignore = [&](const std::string& why) {
-    NoteIgnored(settings, kName, why, plan.ignored);
-    const std::string origin = settings.OriginOf(kName);
-    if (origin.starts_with("--")) plan.warnings.push_back(origin + " has no effect: " + why);
-  };
-  const std::vector<std::string>& arguments = program.program.arguments;
-  if (!program.is_python) {
-    ignore(arguments[0] + " is not run by Python");
+  auto preload = PreloadOf(*text, program, read_file);
+  if (preload) {
+    plan.spec.preload = std::move(*preload);
     return {};
   }
-  auto options = agent::CountPythonOptions(arguments);
-  if (!options) {
-    ignore(options.error().message);
-    return {};
-  }
-  if (is_auto) {
-    const auto words = arguments.begin() + 1 + static_cast<ptrdiff_t>(*options);
-    const auto files = FilesOf({words, arguments.end()});
-    auto imports_torch = [&](const std::string& path) {
-      auto code = read_file(path);
-      return code && ImportsTorch(*code);
-    };
-    if (std::ranges::none_of(files, imports_torch)) {
-      ignore("no line of the program's file imports torch");
-      return {};
-    }
-  }
-  plan.spec.preload =
-      agent::Preload{.modules = is_auto ? kModulesOfTorch : *text, .python_options = *options};
+  const std::string& why = preload.error().message;
+  NoteIgnored(settings, kName, why, plan.ignored);
+  const std::string origin = settings.OriginOf(kName);
+  if (origin.starts_with("--")) plan.warnings.push_back(origin + " has no effect: " + why);
   return {};
 }
 

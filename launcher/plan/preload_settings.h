@@ -15,14 +15,14 @@ namespace rankrun::launcher {
 // example. Pure.
 bool ImportsTorch(std::string_view text);
 
-// Sets the modules of --preload in a plan, if `program` can be forked by a preloader. `auto`
-// stands for PyTorch and the part of it that optimizers import, if the script imports PyTorch.
-// Else adds why the flag has no effect. `read_file` returns the text of a script; nothing if it
-// cannot be read.
+// Returns the text of a script; nothing if it cannot be read.
+using ScriptReader = std::function<std::optional<std::string>(const std::string& path)>;
+
+// Sets the modules of --preload in a plan, if a preloader can fork `program`. `auto` stands for
+// PyTorch and the part of it that optimizers import, if the script imports PyTorch. Otherwise
+// adds the reason why the flag has no effect.
 // Errors: kInvalid if the setting is no list of modules.
-Result<void> ReadPreload(
-    const Settings& settings, const ResolvedProgram& program,
-    const std::function<std::optional<std::string>(const std::string& path)>& read_file,
-    JobPlan& plan);
+Result<void> ReadPreload(const Settings& settings, const ResolvedProgram& program,
+                         const ScriptReader& read_file, JobPlan& plan);
 
 }  // namespace rankrun::launcher

@@ -19,7 +19,7 @@
 namespace rankrun::testing {
 namespace {
 
-// Of workers that a preloader forks, and that become other programs.
+// Python and script of workers that a preloader forks, and that become other programs.
 constexpr const char* kPython = "/usr/bin/python3";
 constexpr const char* kInto = "tests/process/workers/into.py";
 

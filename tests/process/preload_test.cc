@@ -1,4 +1,4 @@
-// Workers that a preloader forks are as those that are executed.
+// Forked workers of a preloader equal executed ones.
 
 #include <gmock/gmock.h>
 #include <signal.h>
