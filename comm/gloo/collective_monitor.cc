@@ -82,7 +82,7 @@ void CollectiveMonitor::Await(const Wait& wait) {
     lost_.reset();
     limit_ = TimeLeft(deadline_) + kMonitorDelay;
   }
-  for (;;) {
+  for (bool began_after_loss = false;;) {
     WaitResult attempt = WaitOnce(wait);
     MutexLock lock(mutex_);
     if (ended_) {
@@ -93,14 +93,20 @@ void CollectiveMonitor::Await(const Wait& wait) {
       limit_ = TimeLeft(deadline_) + kMonitorDelay;  // a late abort of an earlier wait; wait again
       continue;
     }
+    if (!attempt.done && !attempt.failure && lost_ && !began_after_loss && Now() < deadline_) {
+      // The data may have arrived before the loss. Gloo can only check this by a wait, and closes
+      // all connections when that times out. So Check aborts this one, too.
+      began_after_loss = true;
+      lost_.reset();
+      continue;
+    }
     wait_.reset();
     if (attempt.done) return;
     std::optional<std::string> lost = lost_;
     lock.Unlock();
     // Gloo closes the connections at a time-out, which would look like a loss.
     if (Now() >= deadline_) throw CollectiveAborted{.why = TimedOut(wait.peer), .is_own = true};
-    if (attempt.failure) Fail(wait.peer, lost.value_or(*attempt.failure));
-    return FinishLost(wait, *lost);
+    Fail(wait.peer, lost ? *lost : *attempt.failure);
   }
 }
 
@@ -118,16 +124,6 @@ Error CollectiveMonitor::TimedOut(int peer) {
   return {ErrorCode::kTimeout, "timed out after " + std::to_string(waited.count()) +
                                    " ms, waiting for " +
                                    RanksInWords({global_ranks_[static_cast<size_t>(peer)]})};
-}
-
-// Finishes a wait on a lost connection. The data may have arrived before the
-// loss. Gloo can only check this by a wait, which closes all connections if the
-// data is missing. So the farewell must precede it.
-void CollectiveMonitor::FinishLost(const Wait& wait, const std::string& why) {
-  Error error = WhyLost(wait.peer, why);
-  failure_board_.SendFarewell(error);
-  limit_ = milliseconds(1);
-  if (!WaitOnce(wait).done) EndAsLost(error);
 }
 
 void CollectiveMonitor::Fail(int peer, const std::string& why) { EndAsLost(WhyLost(peer, why)); }
@@ -190,7 +186,7 @@ TimePoint CollectiveMonitor::Check(TimePoint now) {
 void CollectiveMonitor::CheckWait(TimePoint now) {
   if (!wait_ || lost_) return;
   lost_ = control_.Lost(wait_->peer);
-  if (lost_ || now >= deadline_) AbortWait();
+  if (lost_ || now >= deadline_) Abort(*wait_);
 }
 
 // Returns the first rank that was lost without a farewell, once it has been for a while.
@@ -214,14 +210,14 @@ std::optional<Error> CollectiveMonitor::FindReport(TimePoint now) {
 void CollectiveMonitor::EndWith(const Error& why) {
   if (ended_) return;
   ended_ = why;
-  if (wait_) AbortWait();
+  if (wait_) Abort(*wait_);
 }
 
-void CollectiveMonitor::AbortWait() {
-  if (wait_->sends) {
-    wait_->buffer->abortWaitSend();
+void CollectiveMonitor::Abort(const Wait& wait) {
+  if (wait.sends) {
+    wait.buffer->abortWaitSend();
   } else {
-    wait_->buffer->abortWaitRecv();
+    wait.buffer->abortWaitRecv();
   }
 }
 

@@ -68,7 +68,6 @@ class CollectiveMonitor {
   };
 
   void Await(const Wait& wait);
-  void FinishLost(const Wait& wait, const std::string& why);
   Error WhyLost(int peer, const std::string& why);
   [[noreturn]] void EndAsLost(const Error& error);
   WaitResult WaitOnce(const Wait& wait) const;
@@ -77,7 +76,7 @@ class CollectiveMonitor {
   std::optional<Loss> FindDeath(TimePoint now) REQUIRES(mutex_);
   std::optional<Error> FindReport(TimePoint now) REQUIRES(mutex_);
   void EndWith(const Error& why) REQUIRES(mutex_);
-  void AbortWait() REQUIRES(mutex_);
+  static void Abort(const Wait& wait);
 
   const DeathWatch deaths_;
   const std::vector<int> global_ranks_;

@@ -2,6 +2,9 @@
 // result either.
 
 #include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <time.h>
 
 #include <array>
 #include <atomic>
@@ -197,6 +200,43 @@ TEST_P(EndedRankTimingTest, ARankMayEndAfterItsPartOfACall) {
     std::string outcome =
         OutcomeOf([&] { LateCalls().at("Broadcast").run(world, 2, GlobalRank{0}, CallOptions()); });
     if (rank == first) ended->store(getpid());
+    return outcome;
+  });
+  EXPECT_THAT(told, Each(std::string("success")));
+}
+
+// Shared by a rank that a signal interrupts in a call, and one that leaves meanwhile.
+struct Interruption {
+  std::atomic<bool> has_begun;
+  std::atomic<bool> has_left;
+};
+Interruption* interruption = nullptr;
+
+// Returns some time after the other rank has left, and after 2 s in any case.
+void AwaitTheLeave(int) {
+  constexpr timespec kPause{0, 10'000'000};
+  constexpr int kPausesAfter = 30;  // in which this rank's other threads notice the leave
+  interruption->has_begun = true;
+  for (int i = 0; i < 200 && !interruption->has_left; ++i) nanosleep(&kPause, nullptr);
+  for (int i = 0; i < kPausesAfter; ++i) nanosleep(&kPause, nullptr);
+}
+
+// The thread that waits for data has not run since the data came, and its sender has left.
+TEST_P(EndedRankTimingTest, ARankMayLeaveBeforeAnotherHasSeenItsData) {
+  InSharedMemory<Interruption> shared;
+  auto told = OnRanks(kRanks, [&](int rank) {
+    SetHostFor(GetParam(), rank);
+    ProcessGroup& world = Init({.backend = GetParam()});
+    interruption = &*shared;
+    if (rank == 2) {
+      signal(SIGALRM, AwaitTheLeave);
+      const itimerval soon{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_usec = 100'000}};
+      setitimer(ITIMER_REAL, &soon, nullptr);
+    }
+    while (rank == 1 && !shared->has_begun) std::this_thread::yield();
+    std::string outcome = OutcomeOf([&] { world.Barrier(); });
+    Destroy();
+    if (rank == 1) shared->has_left = true;
     return outcome;
   });
   EXPECT_THAT(told, Each(std::string("success")));
