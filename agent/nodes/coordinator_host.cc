@@ -73,7 +73,7 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
       own_node_(own_node),
       secret_refusals_(OthersWithOwnSecret(*spec.nodes), PatienceWithOthers(*spec.nodes)),
       wrong_secrets_(WrongSecretsText(*spec.nodes)),
-      reports_(static_cast<size_t>(spec.nodes->max)),
+      reports_(static_cast<size_t>(spec.nodes->max), earlier ? earlier->outcome.attempt : 0),
       health_({.notice = spec.hang_notice, .timeout = spec.hang_timeout}),
       core_(PolicyOf(spec, own_node), std::move(earlier), std::chrono::steady_clock::now()),
       prober_(loop, spec.nodes->node_timeout,

@@ -32,6 +32,7 @@ Result<std::vector<ReportMerger::Sending>> ReportMerger::OnPart(PeerId peer, con
     sendings.push_back({peer, merged_->report});
     return sendings;
   }
+  if (part.attempt < first_attempt_) return sendings;
   if (parts_ && part.attempt < parts_->attempt) return sendings;
   awaited_.erase(peer);
   auto record = DecodePart(part.record);

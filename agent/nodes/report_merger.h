@@ -26,7 +26,9 @@ class ReportMerger {
     std::string cause_node = {};  // of a report to all nodes: NodeOfCause
   };
 
-  explicit ReportMerger(size_t max_parts) : max_parts_(max_parts) {}
+  // `first_attempt`: an earlier incarnation has seen to the reports on those before.
+  explicit ReportMerger(size_t max_parts, int first_attempt = 0)
+      : max_parts_(max_parts), first_attempt_(first_attempt) {}
 
   // The part of a node is to come. It may not come if the node is forgotten.
   void Expect(PeerId peer) { awaited_.insert(peer); }
@@ -62,6 +64,7 @@ class ReportMerger {
   std::vector<Sending> Merge();
 
   const size_t max_parts_;
+  const int first_attempt_;
   std::set<PeerId> awaited_;
   std::optional<Parts> parts_;
   std::optional<Merged> merged_;

@@ -95,6 +95,16 @@ TEST_F(ReportMergerTest, APartAfterTheReportIsAnsweredToItsNodeAlone) {
   EXPECT_FALSE(merger_.is_report_to_come());
 }
 
+// A node that was lost long ago comes back to a coordinator that has started again.
+TEST_F(ReportMergerTest, PartsFromBeforeItsFirstAttemptAreLeftOut) {
+  ReportMerger resumed(3, 2);
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    auto sent = resumed.OnPart(1, PartOf(1, attempt), outcome_, now_);
+    ASSERT_TRUE(sent);
+    EXPECT_EQ(sent->size(), attempt < 2 ? 0u : 1u) << attempt;
+  }
+}
+
 TEST_F(ReportMergerTest, APartOfTheNextAttemptEndsTheWait) {
   merger_.Expect(2);
   EXPECT_TRUE(Part(1, 0).empty());
