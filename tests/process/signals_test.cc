@@ -21,7 +21,7 @@ constexpr const char* kPython = "/usr/bin/python3";
 // A program that saves with the help of a child, as PyTorch's does with its data loaders. The
 // child dies of any signal.
 constexpr const char* kTrainer = R"(
-import os, signal, sys
+import os, signal, sys, time
 ask, answer = os.pipe(), os.pipe()
 if os.fork() == 0:
     os.read(ask[0], 1)
@@ -36,7 +36,7 @@ for number in [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP]:
     signal.signal(number, save)
 os.write(1, b"up\n")
 while True:
-    signal.pause()
+    time.sleep(0.01)  # a signal just before pause() would be lost
 )";
 
 // Saves for longer than a sweep lets leftovers live; a second signal would end it.
@@ -52,7 +52,7 @@ def save(number, frame):
 signal.signal(signal.SIGTERM, save)
 os.write(1, b"up\n")
 while True:
-    signal.pause()
+    time.sleep(0.01)  # a signal just before pause() would be lost
 )";
 
 // Its tracer prints the signals that the program gets.
