@@ -285,7 +285,6 @@ TEST_F(NodesHangTimingTest, ACoordinatorWhoseWorkersHaveAllSucceededJudgesTheOth
 
 // The function is one of torch.distributed by the folder of its file.
 TEST_F(NodesHangTimingTest, StacksOfAllNodesNameTheOnlyRankInNoCollective) {
-  constexpr const char* kPython = "/usr/bin/python3";
   if (access(kPython, X_OK) != 0) GTEST_SKIP() << "there is no " << kPython;
   const std::string module = folder.Path("torch/distributed");
   std::filesystem::create_directories(module);

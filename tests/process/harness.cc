@@ -19,8 +19,7 @@
 namespace rankrun::testing {
 namespace {
 
-// Python and script of workers that a preloader forks, and that become other programs.
-constexpr const char* kPython = "/usr/bin/python3";
+// Script of workers that a preloader forks, and that become other programs.
 constexpr const char* kInto = "tests/process/workers/into.py";
 
 [[noreturn]] void RunChild(const Job::Options& options, const ScratchFolder& folder) {

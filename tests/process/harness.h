@@ -17,6 +17,8 @@ namespace rankrun::testing {
 
 using std::chrono::milliseconds;
 
+inline constexpr const char* kPython = "/usr/bin/python3";
+
 inline ProcessExit Code(int code) { return {.signaled = false, .value = code}; }
 inline ProcessExit KilledBy(int signal_number) {
   return {.signaled = true, .value = signal_number};

@@ -16,7 +16,6 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* kPython = "/usr/bin/python3";
 using Words = std::vector<std::string>;
 
 Words operator+(Words words, const Words& more) {

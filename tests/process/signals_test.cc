@@ -16,8 +16,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* kPython = "/usr/bin/python3";
-
 // A program that saves with the help of a child, as PyTorch's does with its data loaders. The
 // child dies of any signal.
 constexpr const char* kTrainer = R"(

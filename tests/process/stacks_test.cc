@@ -25,7 +25,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 const std::string kStacked = test::Program("stacked");
-constexpr const char* kPython = "/usr/bin/python3";
 
 constexpr const char* kSleeper = R"(
 import time

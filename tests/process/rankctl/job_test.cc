@@ -223,7 +223,6 @@ def barrier():
   bool WhyBegins(const std::string& text) const {
     return WaitFor([&] { return Run({"why"}).out.starts_with(text); });
   }
-  static constexpr const char* kPython = "/usr/bin/python3";
 };
 
 TEST_F(RankctlTorchTimingTest, WhyNamesAnAddressWhereNobodyListens) {
