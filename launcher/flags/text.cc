@@ -6,15 +6,17 @@
 
 namespace rankrun::launcher {
 
-std::vector<std::string_view> SplitAtCommas(std::string_view text) {
+std::vector<std::string_view> Split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
-  for (size_t comma = text.find(','); comma != text.npos; comma = text.find(',')) {
-    parts.push_back(text.substr(0, comma));
-    text.remove_prefix(comma + 1);
+  for (size_t end = text.find(separator); end != text.npos; end = text.find(separator)) {
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
   }
   parts.push_back(text);
   return parts;
 }
+
+std::vector<std::string_view> SplitAtCommas(std::string_view text) { return Split(text, ','); }
 
 std::string Uppercase(std::string text) {
   for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;

@@ -9,6 +9,7 @@
 namespace rankrun::launcher {
 
 // Returns at least one part. "a,,b" has an empty part, and "" is one.
+std::vector<std::string_view> Split(std::string_view text, char separator);
 std::vector<std::string_view> SplitAtCommas(std::string_view text);
 
 // Letters of ASCII only.

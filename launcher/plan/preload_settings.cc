@@ -16,37 +16,20 @@ constexpr std::string_view kAuto = "auto";
 constexpr const char* kModulesOfTorch = "torch,torch._dynamo";
 constexpr std::string_view kBlanks = " \t";
 
-std::vector<std::string> Split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(separator, begin), text.size());
-    parts.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 // Bytes of other alphabets are part of identifiers, too.
 bool IsIdentifier(std::string_view text) {
   auto is_part = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c >= 0x80; };
   return !text.empty() && std::ranges::all_of(text, is_part) && std::isdigit(text[0]) == 0;
 }
 
-bool IsModule(const std::string& name) {
-  return std::ranges::all_of(Split(name, '.'), IsIdentifier);
-}
-
-std::string_view WithoutBlanks(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
-  return text;
-}
+bool IsModule(std::string_view name) { return std::ranges::all_of(Split(name, '.'), IsIdentifier); }
 
 // Removes a word, and the blanks behind it, from the beginning of `text`.
 bool TakeWord(std::string_view& text, std::string_view word) {
   if (!text.starts_with(word)) return false;
   const std::string_view rest = text.substr(word.size());
   if (rest.empty() || kBlanks.find(rest[0]) == kBlanks.npos) return false;
-  text = WithoutBlanks(rest);
+  text = Stripped(rest);
   return true;
 }
 
@@ -58,11 +41,11 @@ bool IsTorch(std::string_view name) {
 }
 
 bool LineImportsTorch(std::string_view line) {
-  line = WithoutBlanks(line);
+  line = Stripped(line);
   if (TakeWord(line, "from")) return IsTorch(line);
   if (!TakeWord(line, "import")) return false;
-  auto names = Split(line, ',');
-  return std::ranges::any_of(names, [](auto& name) { return IsTorch(WithoutBlanks(name)); });
+  return std::ranges::any_of(SplitAtCommas(line),
+                             [](std::string_view name) { return IsTorch(Stripped(name)); });
 }
 
 // Returns the files in which the code of a program may be: a script, or a module in the current
@@ -104,7 +87,7 @@ Result<void> ReadPreload(const Settings& settings, const ResolvedProgram& progra
                          const ScriptReader& read_file, JobPlan& plan) {
   auto text = settings.Text(kName);
   if (!text) return {};
-  if (*text != kAuto && !std::ranges::all_of(Split(*text, ','), IsModule)) {
+  if (*text != kAuto && !std::ranges::all_of(SplitAtCommas(*text), IsModule)) {
     return settings.Wrong(kName,
                           "want names of Python's modules, MODULE,..., or auto" + Got(*text));
   }
