@@ -64,7 +64,7 @@ Result<void> Preloader::Ready(const SpawnSpec& spec) {
 }
 
 Result<void> Preloader::StartProcess(const SpawnSpec& spec) {
-  auto script = FindHelperFile(kScript);
+  auto script = FindHelperFile(kScript, R_OK);
   if (!script) return std::move(script).error();
   Fd theirs;
   auto link = PreloadLink::Open(theirs);

@@ -85,7 +85,7 @@ class StackTaker::Run : public std::enable_shared_from_this<StackTaker::Run> {
 
  private:
   Result<void> TryStart(Spawner& spawner, Duration budget) {
-    auto program = FindHelperFile(kProgram);
+    auto program = FindHelperFile(kProgram, X_OK);
     if (!program) return std::move(program).error();
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return SystemError("create a pipe", errno);

@@ -284,10 +284,10 @@ void Supervisor::OnTimeLimit() {
 
 void Supervisor::Act(const SignalWorkers& action) {
   breakpoints_.Clear();
-  if (preloader_ && !action.local_rank) preloader_->CancelStarts();
   if (action.local_rank) {
     attempt_->Signal(action.signal_number, *action.local_rank);
   } else {
+    if (preloader_) preloader_->CancelStarts();
     attempt_->SignalAllBut(action.but_saving ? state_.saving : std::set<int>(),
                            action.signal_number);
   }

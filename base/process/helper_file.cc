@@ -8,7 +8,7 @@
 
 namespace rankrun {
 
-Result<std::string> FindHelperFile(const std::string& name) {
+Result<std::string> FindHelperFile(const std::string& name, int mode) {
   std::vector<std::filesystem::path> folders;
   if (const char* chosen = secure_getenv("RANKRUN_PLUGIN_DIR"); chosen != nullptr && *chosen) {
     folders.emplace_back(chosen);
@@ -22,7 +22,7 @@ Result<std::string> FindHelperFile(const std::string& name) {
   std::string tried;
   for (const auto& folder : folders) {
     std::string path = folder / name;
-    if (access(path.c_str(), R_OK) == 0) return path;
+    if (access(path.c_str(), mode) == 0) return path;
     tried += (tried.empty() ? "" : ", ") + path;
   }
   return Error{ErrorCode::kNotFound, "there is no " + name + "; tried " + tried};
