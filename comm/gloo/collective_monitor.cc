@@ -89,15 +89,14 @@ void CollectiveMonitor::Await(const Wait& wait) {
       wait_.reset();
       throw CollectiveAborted{.why = *ended_};
     }
-    if (!attempt.done && !attempt.failure && !lost_ && Now() < deadline_) {
-      limit_ = TimeLeft(deadline_) + kMonitorDelay;  // a late abort of an earlier wait; wait again
-      continue;
-    }
-    if (!attempt.done && !attempt.failure && lost_ && !began_after_loss && Now() < deadline_) {
-      // The data may have arrived before the loss. Gloo can only check this by a wait, and closes
-      // all connections when that times out. So Check aborts this one, too.
-      began_after_loss = true;
+    const bool was_aborted = !attempt.done && !attempt.failure && Now() < deadline_;
+    if (was_aborted && !(lost_ && began_after_loss)) {
+      // Either a late abort of an earlier wait, or a loss. The data may have arrived before that.
+      // Gloo can only check this by a wait, and closes all connections when that times out. So
+      // Check aborts the next one, too.
+      began_after_loss |= lost_.has_value();
       lost_.reset();
+      limit_ = TimeLeft(deadline_) + kMonitorDelay;
       continue;
     }
     wait_.reset();
