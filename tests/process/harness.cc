@@ -102,16 +102,26 @@ std::vector<pid_t> ChildrenOf(pid_t parent) {
   return children;
 }
 
+static std::string CommandOf(pid_t process) {
+  return ReadText("/proc/" + std::to_string(process) + "/cmdline");
+}
+
+static bool IsPreloading() { return getenv("RANKRUN_TEST_PRELOAD") != nullptr; }
+
 pid_t PreloaderOf(pid_t agent) {
   for (pid_t child : ChildrenOf(agent)) {
-    const std::string command = ReadText("/proc/" + std::to_string(child) + "/cmdline");
-    if (command.find("/preload.py") != std::string::npos) return child;
+    if (CommandOf(child).find("/preload.py") != std::string::npos) return child;
   }
   return 0;
 }
 
 std::vector<pid_t> WorkersOf(pid_t agent) {
   std::vector<pid_t> workers = ChildrenOf(agent);
+  // A child that has not executed its program yet may be the preloader.
+  if (IsPreloading()) {
+    std::erase_if(workers,
+                  [own = CommandOf(agent)](pid_t child) { return CommandOf(child) == own; });
+  }
   std::erase(workers, PreloaderOf(agent));
   return workers;
 }
@@ -176,7 +186,7 @@ bool NothingIsLeft(milliseconds deadline) {
 }
 
 std::vector<std::string> Shell(std::vector<std::string> flags, const std::string& script) {
-  if (getenv("RANKRUN_TEST_PRELOAD") != nullptr) {
+  if (IsPreloading()) {
     flags.insert(flags.end(), {"--preload", "json", kPython, test::InSource(kInto)});
   } else {
     flags.emplace_back("--no-python");
