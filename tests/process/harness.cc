@@ -117,10 +117,12 @@ pid_t PreloaderOf(pid_t agent) {
 
 std::vector<pid_t> WorkersOf(pid_t agent) {
   std::vector<pid_t> workers = ChildrenOf(agent);
-  // A child that has not executed its program yet may be the preloader.
+  // A child that executes its program just now, or has not yet, may be the preloader.
   if (IsPreloading()) {
-    std::erase_if(workers,
-                  [own = CommandOf(agent)](pid_t child) { return CommandOf(child) == own; });
+    std::erase_if(workers, [own = CommandOf(agent)](pid_t child) {
+      const std::string command = CommandOf(child);
+      return command.empty() || command == own;
+    });
   }
   std::erase(workers, PreloaderOf(agent));
   return workers;
