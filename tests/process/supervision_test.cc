@@ -303,7 +303,7 @@ TEST_F(SupervisionTest, WhoeverIsKilledWheneverNothingIsLeft) {
     }
     if (victim != 0 && (victim == 2 ? workers.empty() : agent == 0)) run.Signal(SIGKILL);
     ASSERT_TRUE(run.Wait().has_value());
-    ASSERT_TRUE(NothingIsLeft(milliseconds(10'000)));
+    ASSERT_TRUE(NothingIsLeft(milliseconds(1'000)));
   }
 }
 
