@@ -18,7 +18,7 @@ constexpr size_t kCount = 8;
 std::vector<uint8_t> Corners(DType dtype, int rank) {
   std::vector<uint8_t> bytes(kCount * SizeOf(dtype));
   for (size_t i = 0; i < kCount; ++i) {
-    uint64_t bits = test::Corner(dtype, (static_cast<int>(i) + rank) % 8);
+    uint64_t bits = naive::Corner(dtype, (static_cast<int>(i) + rank) % 8);
     std::memcpy(bytes.data() + i * SizeOf(dtype), &bits, SizeOf(dtype));
   }
   return bytes;
@@ -46,7 +46,7 @@ std::string Compared(ProcessGroup& world, DType dtype, ReduceOp op) {
   auto result = on_gpu.Read();
   auto* a = reinterpret_cast<const std::byte*>(result.data());
   auto* b = reinterpret_cast<const std::byte*>(on_cpu.data());
-  size_t place = test::FirstDifference(dtype, a, b, kCount);
+  size_t place = naive::FirstDifference(dtype, a, b, kCount);
   if (place == kCount) return "";
   return "operator " + std::to_string(op.kind) + ": element " + std::to_string(place) +
          " differs; ";

@@ -124,9 +124,9 @@ void Append(Bytes& bytes, DType dtype, double value) {
     case DType::kComplex128:
       return Append(bytes, value);
     case DType::kFloat16:
-      return Append(bytes, test::BitsOf(test::kHalf, value));
+      return Append(bytes, naive::BitsOf(naive::kHalf, value));
     case DType::kBFloat16:
-      return Append(bytes, test::BitsOf(test::kBrain, value));
+      return Append(bytes, naive::BitsOf(naive::kBrain, value));
     case DType::kInt8:
       return Append(bytes, static_cast<int8_t>(value));
     case DType::kInt16:
@@ -277,7 +277,7 @@ TEST_P(TypesTest, LargeOnesAreReducedInSeveralChunks) {
 // lost if it is added and rounded separately.
 struct Rounding {
   DType dtype;
-  test::SmallFormat format;
+  naive::SmallFormat format;
   double large;
   size_t count;
 
@@ -289,14 +289,14 @@ std::string RoundedAs(const std::string& backend, ProcessGroup& world, const Rou
   std::vector<uint16_t> data(one.count);
   for (size_t i = 0; i < one.count; ++i) {
     bool has_the_large = i % kRanks == static_cast<size_t>(world.global_rank());
-    data[i] = test::BitsOf(one.format, has_the_large ? one.large : 1);
+    data[i] = naive::BitsOf(one.format, has_the_large ? one.large : 1);
   }
   world.AllReduce({data.data(), one.dtype, one.count});
   size_t rounded_once = 0;
   double worst = 0;
   for (uint16_t bits : data) {
-    rounded_once += bits == test::BitsOf(one.format, one.Sum()) ? 1 : 0;
-    worst = std::max(worst, std::fabs(test::ValueOf(one.format, bits) - one.Sum()));
+    rounded_once += bits == naive::BitsOf(one.format, one.Sum()) ? 1 : 0;
+    worst = std::max(worst, std::fabs(naive::ValueOf(one.format, bits) - one.Sum()));
   }
   std::string_view all(reinterpret_cast<const char*>(data.data()), 2 * one.count);
   std::string said = std::to_string(one.count) + " x " + NameOf(one.dtype) + ": " +
@@ -313,8 +313,8 @@ TEST_P(TypesTest, ShmRoundsSmallFloatsOnceAndGlooAtEachRankOnTheWay) {
     std::string said;
     for (size_t bytes : {kInLine, kFlat, kChunks}) {
       size_t count = bytes / 2;
-      said += RoundedAs(GetParam(), world, {DType::kBFloat16, test::kBrain, 256, count});
-      said += RoundedAs(GetParam(), world, {DType::kFloat16, test::kHalf, 2048, count});
+      said += RoundedAs(GetParam(), world, {DType::kBFloat16, naive::kBrain, 256, count});
+      said += RoundedAs(GetParam(), world, {DType::kFloat16, naive::kHalf, 2048, count});
     }
     return said + "done";
   });

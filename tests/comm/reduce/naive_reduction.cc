@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-namespace rankrun::comm::test {
+namespace rankrun::comm::naive {
 namespace {
 
 bool IsNan(DType dtype, const std::byte* at) {
@@ -89,4 +89,4 @@ size_t FirstDifference(DType dtype, const std::byte* a, const std::byte* b, size
   return count;
 }
 
-}  // namespace rankrun::comm::test
+}  // namespace rankrun::comm::naive

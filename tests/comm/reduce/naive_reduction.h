@@ -12,7 +12,7 @@
 #include "comm/reduce/reduction.h"
 
 // Reference reductions: one element after the other, with explicit arithmetic.
-namespace rankrun::comm::test {
+namespace rankrun::comm::naive {
 
 // 16-bit float with `fraction` bits below the point of its significand.
 struct SmallFormat {
@@ -123,4 +123,4 @@ uint64_t Corner(DType dtype, int which);
 // equal.
 size_t FirstDifference(DType dtype, const std::byte* a, const std::byte* b, size_t count);
 
-}  // namespace rankrun::comm::test
+}  // namespace rankrun::comm::naive

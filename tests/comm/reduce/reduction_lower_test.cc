@@ -151,14 +151,14 @@ TEST(ScaleTest, EverySmallFloatComesBack) {
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint16_t>(i);
   const auto* input = reinterpret_cast<const std::byte*>(all.data());
   for (DType dtype : {DType::kFloat16, DType::kBFloat16}) {
-    auto format = dtype == DType::kFloat16 ? test::kHalf : test::kBrain;
+    auto format = dtype == DType::kFloat16 ? naive::kHalf : naive::kBrain;
     std::vector<std::vector<uint16_t>> results;
     for (const auto* kernels : {&baseline::kKernels, Avx2Kernels()}) {
       if (kernels == nullptr) continue;
       auto& output = results.emplace_back(all.size());
       kernels->scale(dtype, reinterpret_cast<std::byte*>(output.data()), input, 1, all.size());
       for (size_t i = 0; i < all.size(); ++i) {
-        bool nan = std::isnan(test::ValueOf(format, all[i]));
+        bool nan = std::isnan(naive::ValueOf(format, all[i]));
         // A NaN keeps its sign and payload, and becomes a quiet one.
         int quiet = nan ? 1 << (format.fraction_bits - 1) : 0;
         ASSERT_EQ(output[i], all[i] | quiet) << NameOf(dtype) << " " << i;
@@ -173,17 +173,17 @@ TEST(ScaleTest, EverySmallFloatIsRoundedToTheNearest) {
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint16_t>(i);
   std::vector<uint16_t> output(all.size());
   for (DType dtype : {DType::kFloat16, DType::kBFloat16}) {
-    auto format = dtype == DType::kFloat16 ? test::kHalf : test::kBrain;
+    auto format = dtype == DType::kFloat16 ? naive::kHalf : naive::kBrain;
     for (const auto* kernels : {&baseline::kKernels, Avx2Kernels()}) {
       if (kernels == nullptr) continue;
       for (double factor : {0x1p-20, 0x1.008p-11, 0x1.004p0, 0x1.5555p-3, -0x1.8p4, 0x1p9}) {
         kernels->scale(dtype, reinterpret_cast<std::byte*>(output.data()),
                        reinterpret_cast<const std::byte*>(all.data()), factor, all.size());
         for (size_t i = 0; i < all.size(); ++i) {
-          double value = test::ValueOf(format, all[i]);
+          double value = naive::ValueOf(format, all[i]);
           if (std::isnan(value)) continue;
           float product = static_cast<float>(value) * static_cast<float>(factor);
-          ASSERT_EQ(output[i], test::BitsOf(format, product))
+          ASSERT_EQ(output[i], naive::BitsOf(format, product))
               << NameOf(dtype) << " " << i << " * " << factor;
         }
       }

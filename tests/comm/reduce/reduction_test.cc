@@ -57,7 +57,7 @@ void Fill(DType dtype, std::byte* to, size_t count, std::mt19937_64& dice) {
   size_t size = SizeOf(dtype);
   for (size_t i = 0; i < count; ++i) {
     uint64_t bits = dice();
-    if (dice() % 8 == 0) bits = test::Corner(dtype, static_cast<int>(dice() % 8));
+    if (dice() % 8 == 0) bits = naive::Corner(dtype, static_cast<int>(dice() % 8));
     std::memcpy(to + i * size, &bits, size);
   }
 }
@@ -79,14 +79,14 @@ void Check(const Compilation& compilation, const Case& c, std::mt19937_64& dice)
   }
   for (Memory& input : memory) inputs.push_back(input.data());
   Bytes want(bytes + 1);
-  test::NaiveReduce(c.reduction, want.data(), inputs, c.count);
+  naive::NaiveReduce(c.reduction, want.data(), inputs, c.count);
 
   Memory own(bytes + 1, c.shift);
   std::byte* output = c.alias < 0 ? own.data() : memory[static_cast<size_t>(c.alias)].data();
   std::byte behind = output[bytes];
   compilation.kernels->reduce(c.reduction, output, inputs.data(), inputs.size(), c.count);
   EXPECT_TRUE(output[bytes] == behind) << "wrote past the end: " << Text(compilation, c);
-  size_t wrong = test::FirstDifference(c.reduction.dtype, output, want.data(), c.count);
+  size_t wrong = naive::FirstDifference(c.reduction.dtype, output, want.data(), c.count);
   ASSERT_EQ(wrong, c.count) << Text(compilation, c);
 }
 

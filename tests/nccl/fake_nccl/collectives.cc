@@ -81,8 +81,8 @@ void Reduce(ncclComm* comm, const Reduced& how, char* output, Blocks& blocks) {
   rankrun::comm::Reduction reduction{.dtype = DTypeFor(how.type),
                                      .op = how.op < ncclNumOps ? kKinds[how.op] : ReduceOp::kSum,
                                      .divisor = how.op == ncclAvg ? comm->size : 1};
-  rankrun::comm::test::NaiveReduce(reduction, reinterpret_cast<std::byte*>(output),
-                                   blocks.All(comm->size), how.count);
+  rankrun::comm::naive::NaiveReduce(reduction, reinterpret_cast<std::byte*>(output),
+                                    blocks.All(comm->size), how.count);
 }
 
 // Sends a block of the input to each of `receivers`, and reduces the blocks that arrive

@@ -73,7 +73,7 @@ ncclResult_t Launch(std::vector<Step> steps) {
 }
 
 double ScalarOf(const void* scalar, ncclDataType_t type) {
-  namespace naive = rankrun::comm::test;
+  namespace naive = rankrun::comm::naive;
   switch (type) {
     case ncclFloat64:
       return *static_cast<const double*>(scalar);
