@@ -82,7 +82,8 @@ FailureKind FailureKindOf(const AttemptRecord& record) {
 }
 
 void JobMetrics::Note(const events::Payload& event, std::optional<int> attempt, TimePoint now) {
-  attempt_ = attempt.value_or(attempt_);
+  // The report of an attempt may come after the start of the next one.
+  attempt_ = std::max(attempt_, attempt.value_or(attempt_));
   std::visit([&](const auto& payload) { On(payload, now); }, event);
 }
 

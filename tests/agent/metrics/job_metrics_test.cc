@@ -142,6 +142,16 @@ TEST_F(JobMetricsTest, FailuresRestartsAndTheirTimeAreCounted) {
   EXPECT_THAT(text, HasSubstr("rankrun_attempt_start_time_seconds 1010\n"));
 }
 
+// A restart at once does not wait for the report.
+TEST_F(JobMetricsTest, ALateReportDoesNotBringTheLastAttemptBack) {
+  StartAttempt(0, 0);
+  Note(events::WorkerEnded{Exited(1, 3), {}}, 0, 1);
+  StartAttempt(1, 1);
+  Note(events::Report{FailedWith(Exited(1, 3)), ""}, 0, 2);
+  EXPECT_THAT(Text(3), HasSubstr("rankrun_attempt 1\n"));
+  EXPECT_THAT(Text(3), HasSubstr("rankrun_failures_total{kind=\"exit\"} 1\n"));
+}
+
 TEST_F(JobMetricsTest, AnAgentsDeathIsAFailureAndARestart) {
   metrics.Note(events::AgentRestarted{.agent_pid = 7,
                                       .incarnation = 1,
