@@ -20,6 +20,9 @@ def main():
     rank, attempt = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
     assert torch.get_num_threads() == int(os.environ["OMP_NUM_THREADS"]), torch.get_num_threads()
     dist.init_process_group("gloo")
+    # Not at the end: PyTorch 2.13 dead-locks if Gloo's thread lets go of a tensor when the group ends.
+    total = torch.ones(1)
+    dist.all_reduce(total)
     model = DistributedDataParallel(torch.nn.Linear(4, 1))
     optimizer = torch.optim.Adam(model.parameters())
     data = TensorDataset(torch.arange(32.0).reshape(8, 4), torch.ones(8, 1))
@@ -30,8 +33,6 @@ def main():
         optimizer.step()
         if attempt == 0 and rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-    total = torch.ones(1)
-    dist.all_reduce(total)
     print(f"rank {rank} of attempt {attempt}: {total.item():g} ranks")
     dist.destroy_process_group()
 
