@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Creates build/venv with PyTorch 2.13 (CPU) for the interop tests and the
-# benchmarks, and with NCCL, if the CUDA Toolkit 13 is there, for the plug-in
-# librankrun_nccl.so. With --newest, creates build/venv-newest with PyTorch 2.14.1,
+# benchmarks, with a kernel of Jupyter for the test of notebooks, and with NCCL, if the
+# CUDA Toolkit 13 is there, for the plug-in librankrun_nccl.so. With --newest, creates build/venv-newest with PyTorch 2.14.1,
 # which needs 5 GB, for interop tests. Installs nothing twice.
 # Usage: scripts/venv.sh [--newest]
 set -eu
@@ -13,6 +13,7 @@ case ${1:-} in
 esac
 has_torch() { [ -x $venv/bin/python ] && $venv/bin/python -c 'import torch' 2>/dev/null; }
 has_nccl() { compgen -G "$venv/lib/python3*/site-packages/nvidia/nccl/include/nccl.h" >/dev/null; }
+has_notebooks() { $venv/bin/python -c 'import cloudpickle, ipykernel, nbclient' 2>/dev/null; }
 # The package has NCCL for CUDA 13.
 needs_nccl() {
   PATH=$PATH:/usr/local/cuda/bin nvcc --version 2>/dev/null | grep -q 'release 13\.'
@@ -45,11 +46,14 @@ if [ $venv = build/venv-newest ]; then
   has_torch
   exit
 fi
-if has_torch && { ! needs_nccl || has_nccl; }; then exit 0; fi
 if ! has_torch; then
   make_venv
   echo "== installing PyTorch 2.13.0 into $venv"
   $venv/bin/pip install --quiet torch==2.13.0 numpy
+fi
+if ! has_notebooks; then
+  $venv/bin/pip install --quiet nbclient ipykernel cloudpickle ||
+    echo "venv.sh: no nbclient and ipykernel: the test of notebooks will be skipped" >&2
 fi
 if needs_nccl && ! has_nccl; then
   echo "== installing NCCL 2.32.3 into $venv"

@@ -7,6 +7,7 @@ _PLACES = {
     "get_cmake_dir": "_places",
     "get_include_dir": "_places",
     "get_library": "_places",
+    "status": "_status",
 }
 
 __all__ = list(_PLACES)

@@ -10,7 +10,7 @@ from rankrun import _programs
 
 
 class Job:
-    """A job that has ended: its exit code, and its events in order (docs/events.md)."""
+    """A job: its exit code, None while it runs, and its events in order (docs/events.md)."""
 
     def __init__(self, code, events):
         self.code = code
@@ -34,23 +34,28 @@ class Job:
         return next((event for event in reversed(self.events) if event["event"] == kind), {})
 
 
-def run(flags, program, name="rankrun", forwarded=()):
+def run(flags, program, name="rankrun", forwarded=(), watch=None):
     """Runs a job to its end, and returns it.
 
     `name` is that by which rankrun is called: "torchrun" has other defaults. Signals with the numbers
-    `forwarded` go to the job instead of this process, if this is the main thread. The job ends
-    with this process, however that ends. Raises KeyboardInterrupt, once the job has ended.
+    `forwarded` go to the job instead of this process, if this is the main thread. `watch` is called with
+    the job each second while it runs. The job ends with this process, however that ends.
+    Raises KeyboardInterrupt, once the job has ended.
     """
-    path = _programs.find_rankrun()
+    path = _programs.find("rankrun")
     events = os.memfd_create("rankrun-events")
     ours, lifeline = None, None
     try:
         lifeline, ours = os.pipe()
         words = [name, f"--events=/dev/fd/{events}", f"--lifeline={lifeline}", *flags, "--", *program]
-        process = subprocess.Popen(words, executable=path, pass_fds=(events, lifeline))
+        interrupts_both = _is_in_foreground()
+        process = subprocess.Popen(
+            words, executable=path, pass_fds=(events, lifeline), start_new_session=not interrupts_both)
         os.close(lifeline)
         lifeline = None
-        code = _wait(process, forwarded)
+        interrupt = None if interrupts_both else signal.SIGINT
+        look = watch and (lambda: watch(Job(None, _read(events))))
+        code = _wait(process, forwarded, interrupt, look)
         return Job(code, _read(events))
     finally:
         for descriptor in (events, lifeline, ours):
@@ -58,7 +63,20 @@ def run(flags, program, name="rankrun", forwarded=()):
                 os.close(descriptor)
 
 
-def _wait(process, forwarded):
+def _is_in_foreground():
+    """Returns whether a terminal sends SIGINT to this process and its children."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    finally:
+        os.close(terminal)
+
+
+def _wait(process, forwarded, interrupt, look):
+    """Waits for the end. Sends the signal `interrupt`, unless it is None, for each KeyboardInterrupt."""
     before = {}
     if threading.current_thread() is threading.main_thread():
         for number in forwarded:
@@ -67,9 +85,15 @@ def _wait(process, forwarded):
     try:
         while process.returncode is None:
             try:
-                process.wait()
-            except KeyboardInterrupt:  # the terminal has sent SIGINT to the job, too
+                if look:
+                    look()
+                process.wait(timeout=1 if look else None)
+            except subprocess.TimeoutExpired:
+                pass
+            except KeyboardInterrupt:
                 is_interrupted = True
+                if interrupt is not None:
+                    process.send_signal(interrupt)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -79,6 +103,6 @@ def _wait(process, forwarded):
 
 
 def _read(events):
-    with open(events, "rb", closefd=False) as file:
-        file.seek(0)
-        return [json.loads(line) for line in file]
+    content = os.pread(events, os.fstat(events).st_size, 0)
+    whole = content[: content.rfind(b"\n") + 1]  # a line may be just being written
+    return [json.loads(line) for line in whole.splitlines()]

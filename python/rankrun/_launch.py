@@ -5,7 +5,7 @@ import signal
 import sys
 import tempfile
 
-from rankrun import _call, _job
+from rankrun import _call, _job, _notebook
 
 
 class JobFailed(RuntimeError):
@@ -29,7 +29,8 @@ def launch(function, nproc, *arguments, flags=(), max_restarts=0):
     call torch.distributed.init_process_group(). The function and the arguments are pickled; in
     a notebook the function may be defined there. `flags`: others of rankrun, such as
     ("--hang-timeout=60",). After a failed attempt, all are called again, max_restarts times. The
-    result of a rank that ends by sys.exit(0) is None.
+    result of a rank that ends by sys.exit(0) is None. In a notebook the cell shows the state of
+    the ranks each second, and the page of the report if the job fails.
 
     Raises JobFailed; ValueError for flags that this function needs itself.
     """
@@ -42,7 +43,11 @@ def launch(function, nproc, *arguments, flags=(), max_restarts=0):
         _call.write(call, function, arguments)
         program = [sys.executable, "-u", "-m", "rankrun._call", call, results]
         words = [f"--nproc-per-node={nproc}", f"--max-restarts={max_restarts}", *flags, "--no-python"]
-        job = _job.run(words, program, forwarded=(signal.SIGTERM, signal.SIGHUP))
+        shown = _notebook.display()
+        job = _job.run(
+            words, program, forwarded=(signal.SIGTERM, signal.SIGHUP), watch=shown and shown.update)
+        if shown:
+            shown.end(job, flags)
         if job.code != 0:
             raise _failure(job)
         by_rank = _call.read(results)

@@ -9,21 +9,21 @@ from pathlib import Path
 _PACKAGE = Path(__file__).resolve().parent
 
 
-def find_rankrun():
-    """Returns the path of the launcher. Raises FileNotFoundError."""
+def find(name):
+    """Returns the path of rankrun or rankctl. Raises FileNotFoundError."""
     places = [
         # This is PREFIX/lib/python3.N/site-packages/rankrun, or PREFIX/share/rankrun/python/rankrun.
-        _PACKAGE.parents[3] / "bin" / "rankrun",
-        _PACKAGE.parent / "bin" / "rankrun",  # pip install --target
-        Path(sysconfig.get_path("scripts")) / "rankrun",  # an editable installation
+        _PACKAGE.parents[3] / "bin" / name,
+        _PACKAGE.parent / "bin" / name,  # pip install --target
+        Path(sysconfig.get_path("scripts")) / name,  # an editable installation
     ]
     for place in places:
         if os.access(place, os.X_OK):
             return str(place)
-    found = shutil.which("rankrun")
+    found = shutil.which(name)
     if found is None:
         tried = ", ".join(map(str, places))
-        raise FileNotFoundError(f"there is no program rankrun; tried {tried} and PATH")
+        raise FileNotFoundError(f"there is no program {name}; tried {tried} and PATH")
     return found
 
 
@@ -40,7 +40,7 @@ def _start(path, name):
 
 def start_rankrun(name):
     try:
-        path = find_rankrun()
+        path = find("rankrun")
     except FileNotFoundError as error:
         sys.exit(f"{name}: {error}")
     _start(path, name)

@@ -2,11 +2,21 @@
 """The package rankrun without PyTorch. Usage: package.py RANKRUN, with the package in PYTHONPATH."""
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import unittest
 
+SLEEPER = """
+import os, signal
+import rankrun
+def sleep():
+    print("pid", os.getpid(), flush=True)
+    signal.pause()
+if __name__ == "__main__":
+    rankrun.launch(sleep, 1, flags=["--prefix=none"])
+"""
 RANKRUN = os.path.abspath(sys.argv.pop())
 
 
@@ -15,15 +25,16 @@ class Package(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
 
-    def run_words(self, *words, code=0):
-        environment = dict(
+        self.environment = dict(
             os.environ,
             PATH=os.path.dirname(RANKRUN) + ":" + os.environ["PATH"],
             PYTHON_EXEC=sys.executable,
             OMP_NUM_THREADS="1",
         )
+
+    def run_words(self, *words, code=0):
         done = subprocess.run(
-            words, env=environment, cwd=self.folder.name, text=True,
+            words, env=self.environment, cwd=self.folder.name, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=100)
         self.assertEqual(done.returncode, code, done.stdout)
         return done.stdout
@@ -39,6 +50,21 @@ class Package(unittest.TestCase):
         program = "import rankrun; rankrun.launch(print, 1, flags=['--events=x'])"
         output = self.run_words(sys.executable, "-c", program, code=1)
         self.assertIn("ValueError: launch: --events=x in flags: launch uses it itself", output)
+
+    def test_an_interrupt_of_a_caller_without_a_terminal_ends_the_job(self):
+        path = os.path.join(self.folder.name, "sleeper.py")
+        with open(path, "w") as file:
+            file.write(SLEEPER)
+        caller = subprocess.Popen(
+            [sys.executable, path], env=self.environment, text=True, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        worker = int(caller.stdout.readline().split()[1])
+        caller.send_signal(signal.SIGINT)
+        _, errors = caller.communicate(timeout=60)
+        self.assertEqual(caller.returncode, -signal.SIGINT, errors)
+        self.assertIn("KeyboardInterrupt", errors)
+        with self.assertRaises(ProcessLookupError):
+            os.kill(worker, 0)
 
 
 unittest.main(verbosity=2)
