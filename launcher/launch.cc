@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -33,11 +34,13 @@
 #include "launcher/show/explain.h"
 #include "launcher/show/report.h"
 #include "launcher/show/shell_line.h"
+#include "launcher/torchrun_entry.h"
 
 namespace rankrun::launcher {
 namespace {
 
 constexpr int kExitUsage = 2;
+constexpr std::string_view kAsTorchrun = "as-torchrun";
 
 // As in shells.
 constexpr int kExitNotFound = 127;
@@ -78,8 +81,8 @@ std::optional<std::string> ReadScript(const std::string& path) {
 // One run of the program, from the command line to the goodbye.
 class Launch {
  public:
-  Launch(const std::string& started_as, agent::Incarnation& incarnation)
-      : command_(CommandOf(started_as)),
+  Launch(const std::string& started_as, bool as_torchrun, agent::Incarnation& incarnation)
+      : command_(as_torchrun ? kTorchrun : CommandOf(started_as)),
         started_as_(Absolute(started_as)),
         incarnation_(incarnation) {}
 
@@ -89,6 +92,11 @@ class Launch {
     const ParsedFlags& flags = parsed->flags;
     if (flags.Has("help")) return Print(HelpText(command_));
     if (flags.Has("version")) return Print("rankrun " + std::string(kVersion) + "\n");
+    if (flags.Has(kAsTorchrun)) {
+      return Refuse({ErrorCode::kInvalid, "--as-torchrun: want it as the first flag"}, kExitUsage);
+    }
+    if (flags.Has("install-torchrun")) return ChangeTorchrun(true);
+    if (flags.Has("uninstall-torchrun")) return ChangeTorchrun(false);
     for (std::string_view name : {"completion", "print-completion"}) {
       auto shell = flags.Text(name);
       if (shell) return Print(CompletionScript(RankrunFlags(command_), *shell));
@@ -208,6 +216,15 @@ class Launch {
     return stop_signal_ != 0;
   }
 
+  agent::Goodbye ChangeTorchrun(bool installs) const {
+    auto python = FindPython(started_as_, machine_.environment);
+    if (!python) return Refuse(python.error(), kExitNotFound);
+    const std::string folder = std::filesystem::absolute(*python).parent_path();
+    const std::string own = std::filesystem::read_symlink("/proc/self/exe");
+    auto done = installs ? InstallTorchrun(folder, own) : UninstallTorchrun(folder);
+    return done ? Print(*done + "\n") : Refuse(done.error(), 1);
+  }
+
   // Prints the plan; starts nothing.
   agent::Goodbye Show(const CommandLine& line, JobPlan& plan) {
     if (auto enough = agent::CheckGpus(plan.spec); !enough) {
@@ -275,8 +292,10 @@ class Launch {
 }  // namespace
 
 void RunAgent(const std::vector<std::string>& arguments, agent::Incarnation& incarnation) {
-  Launch launch(arguments.empty() ? std::string() : arguments[0], incarnation);
-  incarnation.link().Send(launch.Run(std::span(arguments).subspan(arguments.empty() ? 0 : 1)));
+  const bool as_torchrun = arguments.size() > 1 && arguments[1] == "--" + std::string(kAsTorchrun);
+  const size_t own_words = std::min<size_t>(arguments.size(), as_torchrun ? 2 : 1);
+  Launch launch(arguments.empty() ? std::string() : arguments[0], as_torchrun, incarnation);
+  incarnation.link().Send(launch.Run(std::span(arguments).subspan(own_words)));
 }
 
 }  // namespace rankrun::launcher

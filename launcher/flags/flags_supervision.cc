@@ -157,6 +157,18 @@ constexpr Flag kFlags[] = {
      .help = "torchrun's name for `--completion`.",
      .group = kCommandLine,
      .from_torchrun = true},
+    {.name = "as-torchrun",
+     .help = "Behave as under the name torchrun; only as the first flag.",
+     .group = kCommandLine},
+    {.name = "install-torchrun",
+     .help = "Let the program torchrun of the workers' Python start rankrun, and exit.",
+     .details =
+         "That of PyTorch becomes `torchrun-pytorch` in the same folder. Repeat it after an "
+         "upgrade of PyTorch, which puts its own back. `PYTHON_EXEC` chooses another Python.",
+     .group = kCommandLine},
+    {.name = "uninstall-torchrun",
+     .help = "Undo `--install-torchrun` and exit.",
+     .group = kCommandLine},
     {.name = "version", .help = "Print the version and exit.", .group = kCommandLine},
     {.name = "help",
      .letter = 'h',

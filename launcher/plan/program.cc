@@ -125,7 +125,7 @@ struct Python {
   std::string warning = {};
 };
 
-Result<Python> FindPython(const std::string& started_as, const Environment& environment) {
+Result<Python> PythonOfWorkers(const std::string& started_as, const Environment& environment) {
   if (auto chosen = environment("PYTHON_EXEC")) {
     auto found = ChosenPython(*chosen, environment);
     if (!found) return std::move(found).error();
@@ -150,7 +150,7 @@ Result<Python> FindPython(const std::string& started_as, const Environment& envi
 
 Result<ResolvedProgram> UnderPython(const std::vector<std::string>& words,
                                     const ProgramRequest& request, const Environment& environment) {
-  auto python = FindPython(request.started_as, environment);
+  auto python = PythonOfWorkers(request.started_as, environment);
   if (!python) return std::move(python).error();
   agent::Program program{.file = python->file, .arguments = {python->file, "-u"}};
   program.arguments.insert(program.arguments.end(), words.begin(), words.end());
@@ -186,6 +186,12 @@ Result<ResolvedProgram> ResolveProgram(const ProgramRequest& request,
   }
   words[0] = *file;
   return UnderPython(words, request, environment);
+}
+
+Result<std::string> FindPython(const std::string& started_as, const Environment& environment) {
+  auto python = PythonOfWorkers(started_as, environment);
+  if (!python) return std::move(python).error();
+  return std::move(python->file);
 }
 
 }  // namespace rankrun::launcher

@@ -38,4 +38,7 @@ struct ResolvedProgram {
 Result<ResolvedProgram> ResolveProgram(const ProgramRequest& request,
                                        const Environment& environment);
 
+// Returns the Python that ResolveProgram takes for *.py. Errors: kNotFound, kInvalid, as above.
+Result<std::string> FindPython(const std::string& started_as, const Environment& environment);
+
 }  // namespace rankrun::launcher

@@ -36,6 +36,10 @@ env/bin/rankrun -n 2 --bind numa --no-python true || fail "--bind: no plug-in fo
 says 'thread' env/bin/rankctl stacks $$
 says 'both curves are equal' env/bin/rankrun -n 4 -m rankrun.demo
 says 'forked True' env/bin/rankrun --preload json -m forked
+says 'env/bin/torchrun starts' env/bin/rankrun --install-torchrun
+says 'rank 1 of 2' env/bin/torchrun --nproc-per-node 2 rank.py
+says "rank 1 of 2 by $folder/env/bin/python" env/bin/python env/bin/torchrun --nproc-per-node 2 rank.py
+says 'is removed' env/bin/rankrun --uninstall-torchrun
 test -f env/share/man/man1/rankrun.1 || fail "no man page"
 library=$(env/bin/python -c 'import rankrun; print(rankrun.get_library())')
 says '[0.5, 5.0]: right' env/bin/rankrun -n 2 "$source/examples/python/mean.py" "$library"
