@@ -99,7 +99,7 @@ Result<void> Preloader::StartProcess(const SpawnSpec& spec) {
 Result<void> Preloader::AwaitImports() {
   auto text = link_.Receive(After(kLongImport), interrupt_.get());
   if (!text && text.error().code == ErrorCode::kTimeout) {
-    LogWarn("--preload: the import of " + options_.modules + " takes long: more than 20 s");
+    LogWarn("--preload: importing " + options_.modules + " takes more than 20 s");
     text = link_.Receive(TimePoint::max(), interrupt_.get());
   }
   if (!text) {
@@ -109,7 +109,7 @@ Result<void> Preloader::AwaitImports() {
   }
   auto result = PreloadResult::Parse(*text);
   if (!result) return std::move(result).error();
-  for (const std::string& note : result->notes) LogWarn("--preload: the import of " + note);
+  for (const std::string& note : result->notes) LogWarn("--preload: cannot import " + note);
   is_given_up_ = !result->unsafe.empty();
   if (is_given_up_) return Error{ErrorCode::kSystem, result->unsafe};
   has_imported_ = true;

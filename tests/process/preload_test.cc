@@ -225,8 +225,8 @@ TEST_F(PreloadTest, AModuleThatFailsIsOneLine) {
   Job job(Options({"-n", "2", "--preload", "broken,leaver,json"},
                   {"-u", "-c", "import sys; print('json' in sys.modules)"}));
   EXPECT_EQ(job.Wait(), Code(0)) << job.Err();
-  EXPECT_THAT(job.Err(), HasSubstr("--preload: the import of broken: RuntimeError: no licence\n"));
-  EXPECT_THAT(job.Err(), HasSubstr("--preload: the import of leaver: SystemExit: gone\n"));
+  EXPECT_THAT(job.Err(), HasSubstr("--preload: cannot import broken: RuntimeError: no licence\n"));
+  EXPECT_THAT(job.Err(), HasSubstr("--preload: cannot import leaver: SystemExit: gone\n"));
   EXPECT_EQ(Count(job.Err(), "\n"), 2) << job.Err();
   EXPECT_EQ(job.Out(), "True\nTrue\n");
 }
