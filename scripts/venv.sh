@@ -2,14 +2,16 @@
 # Creates build/venv with PyTorch 2.13 (CPU) for the interop tests and the
 # benchmarks, with a kernel of Jupyter for the test of notebooks, and with NCCL, if the
 # CUDA Toolkit 13 is there, for the plug-in librankrun_nccl.so. With --newest, creates build/venv-newest with PyTorch 2.14.1,
-# which needs 5 GB, for interop tests. Installs nothing twice.
-# Usage: scripts/venv.sh [--newest]
+# which needs 5 GB, for interop tests. With --tools, creates build/venv-tools with the tools
+# above torchrun that tests/tools runs, which needs 2 GB. Installs nothing twice.
+# Usage: scripts/venv.sh [--newest | --tools]
 set -eu
 cd "$(dirname "$0")/.."
 case ${1:-} in
   "") venv=build/venv ;;
   --newest) venv=build/venv-newest ;;
-  *) echo "usage: scripts/venv.sh [--newest]" >&2; exit 2 ;;
+  --tools) venv=build/venv-tools ;;
+  *) echo "usage: scripts/venv.sh [--newest | --tools]" >&2; exit 2 ;;
 esac
 has_torch() { [ -x $venv/bin/python ] && $venv/bin/python -c 'import torch' 2>/dev/null; }
 has_nccl() { compgen -G "$venv/lib/python3*/site-packages/nvidia/nccl/include/nccl.h" >/dev/null; }
@@ -39,6 +41,25 @@ install_newest() {
     grep -v 'torch 2.14.1 requires\|dependency resolver' >&2 || true
 }
 
+# torchtune and TorchTNT are no longer developed: they need an older torchao and setuptools. Each
+# tool for itself, because they disagree on versions of packages that the tests do not use.
+install_tools() {
+  local tool
+  echo "== installing tools above torchrun into $venv"
+  $venv/bin/pip install --quiet torch==2.13.0 numpy 'setuptools<81' || return
+  for tool in accelerate==1.15.0 lightning==2.6.6 transformers==5.24.0 trl==1.16.0 \
+    'torchtune==0.6.1 torchao==0.9.0' torchx==0.7.0 torchtnt==0.2.4 torchft==0.2.0 deepspeed==0.19.8; do
+    DS_BUILD_OPS=0 $venv/bin/pip install --quiet $tool || echo "venv.sh: no $tool: its test will be skipped" >&2
+  done
+}
+
+if [ $venv = build/venv-tools ]; then
+  if [ -e $venv/complete ]; then exit 0; fi
+  make_venv
+  install_tools
+  touch $venv/complete
+  exit
+fi
 if [ $venv = build/venv-newest ]; then
   if has_torch; then exit 0; fi
   make_venv

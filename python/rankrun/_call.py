@@ -16,26 +16,29 @@ def write(path, function, arguments):
     """Writes what a worker needs to call function(*arguments).
 
     The function may be defined in the main script, as with the start method "spawn"
-    of multiprocessing; in a notebook, it is taken by its value.
+    of multiprocessing; in a notebook or after `python -c`, it is taken by its value.
     """
     main = sys.modules["__main__"]
-    has_script = getattr(main, "__spec__", None) or getattr(main, "__file__", None)
-    preparation = spawn.get_preparation_data("rankrun") if has_script else {}
+    preparation = spawn.get_preparation_data("rankrun")
     preparation.pop("authkey", None)  # no secret in a file
-    if has_script:
-        call = pickle.dumps((function, arguments))
-    else:
-        try:
-            import cloudpickle
-        except ImportError:
-            raise RuntimeError(
-                f"the function {function.__name__} is defined in no script, so that workers get it "
-                "by its value: want the package cloudpickle (pip install cloudpickle)"
-            ) from None
-        call = cloudpickle.dumps((function, arguments))
+    has_script = getattr(main, "__spec__", None) or getattr(main, "__file__", None)
+    pickler = pickle if has_script else _by_value(function)
     with open(path, "wb") as file:
         pickle.dump(preparation, file)
-        file.write(call)
+        file.write(pickler.dumps((function, arguments)))
+
+
+def _by_value(function):
+    try:
+        import cloudpickle
+    except ImportError:
+        if function.__module__ != "__main__":
+            return pickle
+        raise RuntimeError(
+            f"the function {function.__name__} is defined in no script, so that workers get it "
+            "by its value: want the package cloudpickle (pip install cloudpickle)"
+        ) from None
+    return cloudpickle
 
 
 def read(folder):
