@@ -110,7 +110,16 @@ build_elfutils() {
   cat COPYING COPYING-LGPLV3 COPYING-GPLV2 >"$deps/licenses/elfutils"
 }
 
+# The licences of the headers, and of the compiler's libraries, that become part of the programs.
+copy_licenses() {
+  local package
+  for package in libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libstdc++-12-dev; do
+    cp -L "/usr/share/doc/$package/copyright" "$deps/licenses/$package"
+  done
+}
+
 fetch
+copy_licenses
 build_uv
 build_sodium
 build_hwloc
