@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/process/start_thread.h"
+#include "comm/nccl/nvidia.h"
 
 namespace rankrun::comm::nccl {
 namespace {
@@ -24,8 +25,8 @@ constexpr int kNcclMaxCtas = 64;
 Error Aborted() { return {ErrorCode::kCancelled, "NCCL's communicator was aborted"}; }
 
 Error Failed(const char* what, ncclResult_t status) {
-  std::string text = std::string(what) + ": " + ncclGetErrorString(status);
-  const char* last = ncclGetLastError(nullptr);
+  std::string text = std::string(what) + ": " + Nvidia().ncclGetErrorString(status);
+  const char* last = Nvidia().ncclGetLastError(nullptr);
   if (last != nullptr && *last != '\0') text += std::string(" (") + last + ")";
   return {ErrorCode::kSystem, text};
 }
@@ -51,7 +52,7 @@ Result<std::unique_ptr<Communicator>> Communicator::Begin(const ncclUniqueId& id
                                                           const Place& place) {
   ncclConfig_t config = ConfigFor(place);
   ncclComm_t comm = nullptr;
-  ncclResult_t status = ncclCommInitRankConfig(&comm, place.size, id, place.rank, &config);
+  ncclResult_t status = Nvidia().ncclCommInitRankConfig(&comm, place.size, id, place.rank, &config);
   std::unique_ptr<Communicator> made;
   if (comm != nullptr) made.reset(new Communicator(comm, place.deaths, place.aborted));
   if (GoesOn(status)) return made;
@@ -86,13 +87,13 @@ Communicator::~Communicator() {
     return;
   }
   MutexLock lock(mutex_);
-  static_cast<void>(ncclCommDestroy(comm_));
+  static_cast<void>(Nvidia().ncclCommDestroy(comm_));
 }
 
 void Communicator::Leave() {
   MutexLock lock(mutex_);
   if (is_over_ || leaving_) return;
-  leaving_ = ncclCommFinalize(comm_);
+  leaving_ = Nvidia().ncclCommFinalize(comm_);
   leaving_until_ = MonotonicClock().Now() + kLeaving;
 }
 
@@ -106,10 +107,10 @@ Result<bool> Communicator::Poll() {
 Result<bool> Communicator::Enqueue(const std::function<ncclResult_t(ncclComm_t)>& calls) {
   MutexLock lock(mutex_);
   if (is_over_) return Aborted();
-  ncclResult_t status = ncclGroupStart();
+  ncclResult_t status = Nvidia().ncclGroupStart();
   if (status != ncclSuccess) return Failed("ncclGroupStart", status);
   ncclResult_t called = calls(comm_);
-  status = ncclGroupEnd();
+  status = Nvidia().ncclGroupEnd();
   if (!GoesOn(called)) status = called;
   if (!GoesOn(status)) return Failed("NCCL", status);
   return status == ncclSuccess;
@@ -130,13 +131,13 @@ Result<void> Communicator::WithPremulSum(void* scalar, ncclDataType_t type,
     MutexLock lock(mutex_);
     if (is_over_) return Aborted();
     ncclResult_t status =
-        ncclRedOpCreatePreMulSum(&op, scalar, type, ncclScalarHostImmediate, comm_);
+        Nvidia().ncclRedOpCreatePreMulSum(&op, scalar, type, ncclScalarHostImmediate, comm_);
     if (status != ncclSuccess) return Failed("ncclRedOpCreatePreMulSum", status);
   }
   auto launched = launch(op);
   if (!launched) return launched;  // NCCL may still work on the call
   MutexLock lock(mutex_);
-  if (!is_over_) static_cast<void>(ncclRedOpDestroy(op, comm_));
+  if (!is_over_) static_cast<void>(Nvidia().ncclRedOpDestroy(op, comm_));
   return launched;
 }
 
@@ -153,8 +154,8 @@ Result<std::unique_ptr<Communicator>> Communicator::Split(const DevicePart& part
   {
     MutexLock lock(mutex_);
     if (is_over_) return Aborted();
-    status =
-        ncclCommSplit(comm_, part.color, part.rank, reinterpret_cast<ncclComm_t*>(comm), &config);
+    status = Nvidia().ncclCommSplit(comm_, part.color, part.rank,
+                                    reinterpret_cast<ncclComm_t*>(comm), &config);
   }
   if (!GoesOn(status)) delete comm;
   if (auto ok = Settle(status, kWhat, deadline, part.find_failure); !ok) return ok.error();
@@ -180,7 +181,7 @@ Result<void*> Communicator::Register(void* data, size_t bytes) {
   MutexLock lock(mutex_);
   if (is_over_) return Aborted();
   void* handle = nullptr;
-  ncclResult_t status = ncclCommRegister(comm_, data, bytes, &handle);
+  ncclResult_t status = Nvidia().ncclCommRegister(comm_, data, bytes, &handle);
   if (status != ncclSuccess) return Failed("ncclCommRegister", status);
   return handle;
 }
@@ -189,7 +190,7 @@ Result<void*> Communicator::Register(void* data, size_t bytes) {
 void Communicator::Deregister(void* handle) {
   MutexLock busy(busy_mutex_);
   MutexLock lock(mutex_);
-  if (!is_over_ && !leaving_) static_cast<void>(ncclCommDeregister(comm_, handle));
+  if (!is_over_ && !leaving_) static_cast<void>(Nvidia().ncclCommDeregister(comm_, handle));
 }
 
 Result<void> Communicator::Failure() {
@@ -208,7 +209,7 @@ std::shared_future<void> Communicator::BeginAbort() {
   std::promise<void> aborted;
   abort_ = aborted.get_future().share();
   auto thread = StartThread([comm = comm_, promise = std::move(aborted)]() mutable {
-    static_cast<void>(ncclCommAbort(comm));
+    static_cast<void>(Nvidia().ncclCommAbort(comm));
     promise.set_value();
   });
   if (thread) thread->detach();  // else the communicator is lost, as its process soon is
@@ -219,7 +220,7 @@ ncclResult_t Communicator::State() {
   MutexLock lock(mutex_);
   if (is_over_) return ncclInProgress;  // the caller of Abort reports the reason
   ncclResult_t state = ncclSuccess;
-  ncclResult_t status = ncclCommGetAsyncError(comm_, &state);
+  ncclResult_t status = Nvidia().ncclCommGetAsyncError(comm_, &state);
   return status == ncclSuccess ? state : status;
 }
 

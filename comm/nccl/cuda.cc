@@ -18,8 +18,8 @@ template <typename Function>
 Result<void> Find(const char* name, Function& function) {
   void* address = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-  cudaError_t status =
-      cudaGetDriverEntryPointByVersion(name, &address, kVersion, cudaEnableDefault, &found);
+  cudaError_t status = Nvidia().cudaGetDriverEntryPointByVersion(name, &address, kVersion,
+                                                                 cudaEnableDefault, &found);
   if (auto ok = Cuda(status, "cudaGetDriverEntryPointByVersion"); !ok) return ok;
   if (found != cudaDriverEntryPointSuccess) {
     return Error{ErrorCode::kSystem, "the CUDA driver has no " + std::string(name)};
@@ -34,6 +34,7 @@ struct Driver {
   CUresult (*pop)(CUcontext* context) = nullptr;
 
   static Result<Driver> Make() {
+    if (const auto& loaded = LoadNvidia(); !loaded) return loaded.error();
     Driver driver;
     if (auto ok = Find("cuDevicePrimaryCtxRetain", driver.retain); !ok) return ok.error();
     if (auto ok = Find("cuCtxPushCurrent", driver.push); !ok) return ok.error();
@@ -89,12 +90,14 @@ CurrentGpu::~CurrentGpu() {
 
 Result<void> Cuda(cudaError_t status, const char* function) {
   if (status == cudaSuccess) return {};
-  return Error{ErrorCode::kSystem, std::string(function) + ": " + cudaGetErrorString(status)};
+  return Error{ErrorCode::kSystem,
+               std::string(function) + ": " + Nvidia().cudaGetErrorString(status)};
 }
 
 Result<int> CountGpus() {
+  if (const auto& loaded = LoadNvidia(); !loaded) return loaded.error();
   int count = 0;
-  auto ok = Cuda(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+  auto ok = Cuda(Nvidia().cudaGetDeviceCount(&count), "cudaGetDeviceCount");
   if (ok && count > 0) return count;
   std::string why = ok ? "" : ": " + ok.error().message;
   return Error{ErrorCode::kInvalid, "this process has no GPU that CUDA can use" + why};
@@ -108,20 +111,22 @@ Result<void> FindGpus() {
 
 Result<Event> Event::RecordedIn(cudaStream_t stream) {
   cudaEvent_t handle = nullptr;
-  auto made = Cuda(cudaEventCreateWithFlags(&handle, cudaEventDisableTiming), "cudaEventCreate");
+  auto made =
+      Cuda(Nvidia().cudaEventCreateWithFlags(&handle, cudaEventDisableTiming), "cudaEventCreate");
   if (!made) return made.error();
   Event event(handle);
-  if (auto ok = Cuda(cudaEventRecord(handle, stream), "cudaEventRecord"); !ok) return ok.error();
+  if (auto ok = Cuda(Nvidia().cudaEventRecord(handle, stream), "cudaEventRecord"); !ok)
+    return ok.error();
   return event;
 }
 
 Result<bool> Event::Test() const {
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-  auto relaxed =
-      Cuda(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
+  auto relaxed = Cuda(Nvidia().cudaThreadExchangeStreamCaptureMode(&mode),
+                      "cudaThreadExchangeStreamCaptureMode");
   if (!relaxed) return std::move(relaxed).error();
-  cudaError_t status = cudaEventQuery(event_);
-  static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode));
+  cudaError_t status = Nvidia().cudaEventQuery(event_);
+  static_cast<void>(Nvidia().cudaThreadExchangeStreamCaptureMode(&mode));
   if (status == cudaErrorNotReady) return false;
   if (auto ok = Cuda(status, "cudaEventQuery"); !ok) return ok.error();
   return true;
@@ -129,7 +134,7 @@ Result<bool> Event::Test() const {
 
 Result<void> CheckRuns(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  auto ok = Cuda(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
+  auto ok = Cuda(Nvidia().cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
   if (!ok || status == cudaStreamCaptureStatusNone) return ok;
   return Error{ErrorCode::kInvalid,
                "the stream is captured into a CUDA graph: want one whose work runs at once"};
@@ -138,12 +143,12 @@ Result<void> CheckRuns(cudaStream_t stream) {
 Result<Stream> Stream::Make(const NcclOptions& options) {
   constexpr int kNormal = 0;
   int lowest = 0, highest = 0;
-  auto found =
-      Cuda(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
+  auto found = Cuda(Nvidia().cudaDeviceGetStreamPriorityRange(&lowest, &highest),
+                    "cudaDeviceGetStreamPriorityRange");
   if (!found) return found.error();
   int number = options.high_priority_stream ? highest : kNormal;
   cudaStream_t handle = nullptr;
-  auto made = Cuda(cudaStreamCreateWithPriority(&handle, cudaStreamNonBlocking, number),
+  auto made = Cuda(Nvidia().cudaStreamCreateWithPriority(&handle, cudaStreamNonBlocking, number),
                    "cudaStreamCreateWithPriority");
   if (!made) return made.error();
   return Stream(handle);

@@ -7,6 +7,7 @@
 #include <rankrun/backend_options.h>
 
 #include "base/result.h"
+#include "comm/nccl/nvidia.h"
 
 // The CUDA runtime with results and owners.
 namespace rankrun::comm::nccl {
@@ -15,7 +16,7 @@ namespace rankrun::comm::nccl {
 Result<void> Cuda(cudaError_t status, const char* function);
 
 // Returns the number of GPUs of this process, at least 1.
-// Error: kInvalid, there is none, with CUDA's reason.
+// Error: kInvalid, there is none, with CUDA's reason; those of LoadNvidia.
 Result<int> CountGpus();
 // As CountGpus, without the number.
 Result<void> FindGpus();
@@ -48,7 +49,7 @@ class Event {
   Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
   Event& operator=(Event&&) = delete;
   ~Event() {
-    if (event_ != nullptr) static_cast<void>(cudaEventDestroy(event_));
+    if (event_ != nullptr) static_cast<void>(Nvidia().cudaEventDestroy(event_));
   }
 
   // Returns whether the stream has reached the event. Permits other threads to capture
@@ -56,7 +57,7 @@ class Event {
   Result<bool> Test() const;
   // Lets later work in `stream` wait for the event.
   Result<void> WaitIn(cudaStream_t stream) const {
-    return Cuda(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
+    return Cuda(Nvidia().cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
   }
 
  private:
@@ -73,7 +74,7 @@ class Stream {
   Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
   Stream& operator=(Stream&&) = delete;
   ~Stream() {
-    if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
+    if (stream_ != nullptr) static_cast<void>(Nvidia().cudaStreamDestroy(stream_));
   }
 
   cudaStream_t get() const { return stream_; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/nccl/nvidia.h"
 #include "comm/nccl/unique_id.h"
 
 namespace rankrun::comm::nccl {
@@ -65,8 +66,9 @@ Result<void> Lane::Launch(const LaneMessage& message) {
   auto enqueued = connection_->Get()->Enqueue([&](ncclComm_t comm) {
     const Block& data = message.data_;
     return place_.is_send
-               ? ncclSend(data.data, data.bytes, ncclUint8, kReceiver, comm, stream_->get())
-               : ncclRecv(data.data, data.bytes, ncclUint8, kSender, comm, stream_->get());
+               ? Nvidia().ncclSend(data.data, data.bytes, ncclUint8, kReceiver, comm,
+                                   stream_->get())
+               : Nvidia().ncclRecv(data.data, data.bytes, ncclUint8, kSender, comm, stream_->get());
   });
   if (!enqueued) return std::move(enqueued).error();
   return {};

@@ -6,6 +6,7 @@
 
 #include "comm/core/transfers.h"
 #include "comm/nccl/cuda.h"
+#include "comm/nccl/nvidia.h"
 #include "comm/nccl/types.h"
 
 namespace rankrun::comm::nccl {
@@ -33,12 +34,12 @@ class StreamMemory {
  public:
   static Result<StreamMemory> Allocate(size_t bytes, cudaStream_t stream) {
     void* memory = nullptr;
-    auto ok = Cuda(cudaMallocAsync(&memory, bytes, stream), "cudaMallocAsync");
+    auto ok = Cuda(Nvidia().cudaMallocAsync(&memory, bytes, stream), "cudaMallocAsync");
     if (!ok) return ok.error();
     return StreamMemory(memory, stream);
   }
 
-  Result<void> Free() { return Cuda(cudaFreeAsync(memory_, stream_), "cudaFreeAsync"); }
+  Result<void> Free() { return Cuda(Nvidia().cudaFreeAsync(memory_, stream_), "cudaFreeAsync"); }
   std::byte* data() const { return static_cast<std::byte*>(memory_); }
 
  private:
@@ -60,8 +61,8 @@ class Launcher {
       case Kind::kBroadcast:
         return LaunchGroup([&](ncclComm_t comm) {
           const Block& data = call_.outputs.front();
-          return ncclBroadcast(data.data, data.data, data.bytes, ncclUint8, root_, comm,
-                               place_.stream);
+          return Nvidia().ncclBroadcast(data.data, data.data, data.bytes, ncclUint8, root_, comm,
+                                        place_.stream);
         });
       case Kind::kBarrier:
         return Meet();
@@ -80,7 +81,7 @@ class Launcher {
 
   Result<void> Copy(std::byte* to, const std::byte* from, size_t bytes) {
     if (to == from || bytes == 0) return {};
-    return Cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, place_.stream),
+    return Cuda(Nvidia().cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, place_.stream),
                 "cudaMemcpyAsync");
   }
 
@@ -111,11 +112,11 @@ class Launcher {
     Block output = call_.outputs.front();
     return LaunchGroup([&](ncclComm_t comm) {
       if (call_.operation.kind == Kind::kReduce) {
-        return ncclReduce(input.data, output.data, Count(input.bytes), type_.type, op_, root_, comm,
-                          place_.stream);
+        return Nvidia().ncclReduce(input.data, output.data, Count(input.bytes), type_.type, op_,
+                                   root_, comm, place_.stream);
       }
-      return ncclAllReduce(input.data, output.data, Count(input.bytes), type_.type, op_, comm,
-                           place_.stream);
+      return Nvidia().ncclAllReduce(input.data, output.data, Count(input.bytes), type_.type, op_,
+                                    comm, place_.stream);
     });
   }
 
@@ -140,9 +141,9 @@ class Launcher {
 
   Result<void> ReduceScatterFrom(const std::byte* inputs) {
     return LaunchGroup([&](ncclComm_t comm) {
-      return ncclReduceScatter(inputs, call_.outputs.front().data,
-                               Count(call_.inputs.front().bytes), type_.type, op_, comm,
-                               place_.stream);
+      return Nvidia().ncclReduceScatter(inputs, call_.outputs.front().data,
+                                        Count(call_.inputs.front().bytes), type_.type, op_, comm,
+                                        place_.stream);
     });
   }
 
@@ -151,9 +152,9 @@ class Launcher {
       ncclResult_t status = ncclSuccess;
       for (size_t r = 0; r < call_.inputs.size() && GoesOn(status); ++r) {
         if (call_.inputs[r].bytes == 0) continue;
-        status = ncclReduce(call_.inputs[r].data, call_.outputs.front().data,
-                            Count(call_.inputs[r].bytes), type_.type, op_, static_cast<int>(r),
-                            comm, place_.stream);
+        status = Nvidia().ncclReduce(call_.inputs[r].data, call_.outputs.front().data,
+                                     Count(call_.inputs[r].bytes), type_.type, op_,
+                                     static_cast<int>(r), comm, place_.stream);
       }
       return status;
     });
@@ -176,7 +177,8 @@ class Launcher {
   Result<void> AllGatherTo(std::byte* outputs) {
     ConstBlock input = call_.inputs.front();
     return LaunchGroup([&](ncclComm_t comm) {
-      return ncclAllGather(input.data, outputs, input.bytes, ncclUint8, comm, place_.stream);
+      return Nvidia().ncclAllGather(input.data, outputs, input.bytes, ncclUint8, comm,
+                                    place_.stream);
     });
   }
 
@@ -186,8 +188,8 @@ class Launcher {
       for (size_t r = 0; r < call_.outputs.size() && GoesOn(status); ++r) {
         const Block& output = call_.outputs[r];
         if (output.bytes == 0) continue;
-        status = ncclBroadcast(call_.inputs.front().data, output.data, output.bytes, ncclUint8,
-                               static_cast<int>(r), comm, place_.stream);
+        status = Nvidia().ncclBroadcast(call_.inputs.front().data, output.data, output.bytes,
+                                        ncclUint8, static_cast<int>(r), comm, place_.stream);
       }
       return status;
     });
@@ -198,8 +200,8 @@ class Launcher {
     auto memory = StreamMemory::Allocate(1, place_.stream);
     if (!memory) return std::move(memory).error();
     auto met = LaunchGroup([&](ncclComm_t comm) {
-      return ncclAllReduce(memory->data(), memory->data(), 1, ncclUint8, ncclMax, comm,
-                           place_.stream);
+      return Nvidia().ncclAllReduce(memory->data(), memory->data(), 1, ncclUint8, ncclMax, comm,
+                                    place_.stream);
     });
     return met ? memory->Free() : met;
   }
@@ -217,10 +219,11 @@ class Launcher {
         const ConstBlock& send = all.sends[static_cast<size_t>(r)];
         const Block& receive = all.receives[static_cast<size_t>(r)];
         if (send.bytes > 0) {
-          status = ncclSend(send.data, send.bytes, ncclUint8, r, comm, place_.stream);
+          status = Nvidia().ncclSend(send.data, send.bytes, ncclUint8, r, comm, place_.stream);
         }
         if (receive.bytes > 0 && GoesOn(status)) {
-          status = ncclRecv(receive.data, receive.bytes, ncclUint8, r, comm, place_.stream);
+          status =
+              Nvidia().ncclRecv(receive.data, receive.bytes, ncclUint8, r, comm, place_.stream);
         }
       }
       return status;

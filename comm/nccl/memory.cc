@@ -1,6 +1,7 @@
 #include "comm/nccl/memory.h"
 
 #include "comm/nccl/cuda.h"
+#include "comm/nccl/nvidia.h"
 
 namespace rankrun::comm::nccl {
 namespace {
@@ -9,8 +10,9 @@ Result<std::shared_ptr<void>> Allocate(int device, size_t bytes) {
   CurrentGpu gpu(device);
   if (!gpu.entered()) return gpu.entered().error();
   void* memory = nullptr;
-  if (auto ok = Cuda(cudaMalloc(&memory, bytes), "cudaMalloc"); !ok) return ok.error();
-  return std::shared_ptr<void>(memory, [](void* last) { static_cast<void>(cudaFree(last)); });
+  if (auto ok = Cuda(Nvidia().cudaMalloc(&memory, bytes), "cudaMalloc"); !ok) return ok.error();
+  return std::shared_ptr<void>(memory,
+                               [](void* last) { static_cast<void>(Nvidia().cudaFree(last)); });
 }
 
 Result<void> Copy(int device, std::span<const std::byte> from, void* to, void* stream,
@@ -19,10 +21,10 @@ Result<void> Copy(int device, std::span<const std::byte> from, void* to, void* s
   if (!gpu.entered()) return gpu.entered();
   auto* const in_order = static_cast<cudaStream_t>(stream);
   if (auto ok = CheckRuns(in_order); !ok) return ok;
-  auto begun =
-      Cuda(cudaMemcpyAsync(to, from.data(), from.size(), kind, in_order), "cudaMemcpyAsync");
+  auto begun = Cuda(Nvidia().cudaMemcpyAsync(to, from.data(), from.size(), kind, in_order),
+                    "cudaMemcpyAsync");
   if (!begun) return begun;
-  return Cuda(cudaStreamSynchronize(in_order), "cudaStreamSynchronize");
+  return Cuda(Nvidia().cudaStreamSynchronize(in_order), "cudaStreamSynchronize");
 }
 
 Result<void> Read(int device, std::span<const std::byte> from, void* to, void* stream) {

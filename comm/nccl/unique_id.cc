@@ -3,14 +3,16 @@
 #include <cstring>
 
 #include "base/roll_call.h"
+#include "comm/nccl/nvidia.h"
 
 namespace rankrun::comm::nccl {
 
 Result<ncclUniqueId> PublishId(store::Store& store, const std::string& key) {
   ncclUniqueId id{};
-  ncclResult_t status = ncclGetUniqueId(&id);
+  ncclResult_t status = Nvidia().ncclGetUniqueId(&id);
   std::string value(id.internal, sizeof id.internal);
-  if (status != ncclSuccess) value = std::string("ncclGetUniqueId: ") + ncclGetErrorString(status);
+  if (status != ncclSuccess)
+    value = std::string("ncclGetUniqueId: ") + Nvidia().ncclGetErrorString(status);
   if (auto ok = store.Set(key, value); !ok) return ok.error();
   if (status != ncclSuccess) return Error{ErrorCode::kSystem, value};
   return id;
