@@ -38,10 +38,15 @@ if(SKBUILD)
 endif()
 install(TARGETS rankrun_shared rankrun_rpc_shared EXPORT rankrunTargets LIBRARY ${no_link})
 install(TARGETS rankrun_topology LIBRARY DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/rankrun)
-# The second folder in which the library searches, beside its own.
+# The second folder in which the library searches, beside its own. In a wheel it is its own, from
+# which the plug-in finds PyPI's NCCL.
+set(plugin_dir ${CMAKE_INSTALL_LIBDIR}/rankrun)
+if(SKBUILD)
+  set(plugin_dir ${CMAKE_INSTALL_LIBDIR})
+endif()
 foreach(plugin rankrun_gloo rankrun_mpi rankrun_nccl)
   if(TARGET ${plugin})
-    install(TARGETS ${plugin} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/rankrun)
+    install(TARGETS ${plugin} LIBRARY DESTINATION ${plugin_dir})
   endif()
 endforeach()
 

