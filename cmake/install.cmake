@@ -3,13 +3,15 @@
 # pages.
 include(CMakePackageConfigHelpers)
 
+if(NOT SKBUILD)
+  set(RANKRUN_INSTALL_BENCH_DIR ${CMAKE_INSTALL_BINDIR})
+  # The second folder in which the library searches, beside its own.
+  set(RANKRUN_INSTALL_PLUGIN_DIR ${CMAKE_INSTALL_LIBDIR}/rankrun)
+endif()
+
 if(TARGET rankrun)
   install(TARGETS rankrun rankctl RUNTIME)
-  if(SKBUILD)  # it needs the library, so that a script in Python starts it (python/rankrun)
-    install(TARGETS rankrun-bench RUNTIME DESTINATION rankrun/bin)
-  else()
-    install(TARGETS rankrun-bench RUNTIME)
-  endif()
+  install(TARGETS rankrun-bench RUNTIME DESTINATION ${RANKRUN_INSTALL_BENCH_DIR})
   install(TARGETS rankrun-stacks RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/rankrun)
   install(FILES agent/preload/preload.py DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/rankrun)
   if(RANKRUN_PORTABLE)  # libdw lies beside it
@@ -22,43 +24,20 @@ if(TARGET rankrun)
     DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
   install(FILES ${completions}/fish/rankrun.fish
     DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
-  if(NOT SKBUILD)
-    file(CREATE_LINK rankrun ${CMAKE_BINARY_DIR}/rankrun-launch SYMBOLIC)
-    install(FILES ${CMAKE_BINARY_DIR}/rankrun-launch DESTINATION ${CMAKE_INSTALL_BINDIR})
-  endif()
-  if(RANKRUN_INSTALL_TORCHRUN)
-    file(CREATE_LINK rankrun ${CMAKE_BINARY_DIR}/torchrun SYMBOLIC)
-    install(FILES ${CMAKE_BINARY_DIR}/torchrun DESTINATION ${CMAKE_INSTALL_BINDIR})
-  endif()
 endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rankrun)
-if(SKBUILD)
-  set(no_link NAMELINK_SKIP)
-endif()
-install(TARGETS rankrun_shared rankrun_rpc_shared EXPORT rankrunTargets LIBRARY ${no_link})
+install(TARGETS rankrun_shared rankrun_rpc_shared EXPORT rankrunTargets
+  LIBRARY ${RANKRUN_INSTALL_NAMELINK})
 install(TARGETS rankrun_topology LIBRARY DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/rankrun)
-# The second folder in which the library searches, beside its own. In a wheel it is its own, from
-# which the plug-in finds PyPI's NCCL.
-set(plugin_dir ${CMAKE_INSTALL_LIBDIR}/rankrun)
-if(SKBUILD)
-  set(plugin_dir ${CMAKE_INSTALL_LIBDIR})
-endif()
 foreach(plugin rankrun_gloo rankrun_mpi rankrun_nccl)
   if(TARGET ${plugin})
-    install(TARGETS ${plugin} LIBRARY DESTINATION ${plugin_dir})
+    install(TARGETS ${plugin} LIBRARY DESTINATION ${RANKRUN_INSTALL_PLUGIN_DIR})
   endif()
 endforeach()
 
 install(DIRECTORY comm/include/rankrun DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h")
-
-if(SKBUILD)  # the package itself is in the wheel already (pyproject.toml)
-  install(FILES python/rankrun.pth DESTINATION .)
-else()
-  install(DIRECTORY python/rankrun DESTINATION ${CMAKE_INSTALL_DATADIR}/rankrun/python
-    FILES_MATCHING PATTERN "*.py")
-endif()
 
 install(EXPORT rankrunTargets NAMESPACE rankrun:: DESTINATION ${package_dir})
 file(WRITE ${CMAKE_BINARY_DIR}/rankrunConfig.cmake
@@ -73,9 +52,23 @@ install(FILES
 file(GLOB man_pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/man/*.1)
 install(FILES ${man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 
-if(SKBUILD)
-  return()  # -lrankrun would need a link
+if(SKBUILD)  # it has no links, and the package in Python already (pyproject.toml)
+  return()
 endif()
+
+install(DIRECTORY python/rankrun DESTINATION ${CMAKE_INSTALL_DATADIR}/rankrun/python
+  FILES_MATCHING PATTERN "*.py")
+set(links rankrun-launch)
+if(RANKRUN_INSTALL_TORCHRUN)
+  list(APPEND links torchrun)
+endif()
+foreach(link IN LISTS links)
+  if(TARGET rankrun)
+    file(CREATE_LINK rankrun ${CMAKE_BINARY_DIR}/${link} SYMBOLIC)
+    install(FILES ${CMAKE_BINARY_DIR}/${link} DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()
+
 # The pkg-config files. They find all paths relative to their own location, so that
 # the prefix can be chosen at installation.
 if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR} OR IS_ABSOLUTE ${CMAKE_INSTALL_INCLUDEDIR})

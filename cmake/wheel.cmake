@@ -12,3 +12,9 @@ if(RANKRUN_PORTABLE)  # libraries that a machine may lack
 endif()
 set(RANKRUN_LIBRARY_VERSION ${PROJECT_VERSION_MAJOR})
 set(RANKRUN_LIBRARY_FROM_BENCH ../lib)
+# It needs the library, so that a script in Python starts it (python/rankrun).
+set(RANKRUN_INSTALL_BENCH_DIR rankrun/bin)
+# From there the plug-in finds PyPI's NCCL.
+set(RANKRUN_INSTALL_PLUGIN_DIR ${CMAKE_INSTALL_LIBDIR})
+set(RANKRUN_INSTALL_NAMELINK NAMELINK_SKIP)
+install(FILES python/rankrun.pth DESTINATION .)
