@@ -13,7 +13,7 @@
 namespace rankrun::launcher {
 namespace {
 
-// In each of our entries, and what stands in each of PyTorch's.
+// Each of our entries has the first text, each of PyTorch's the second.
 constexpr std::string_view kOurs = "# by rankrun --install-torchrun";
 constexpr std::string_view kPytorchs = "torch.distributed.run";
 

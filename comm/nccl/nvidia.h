@@ -7,9 +7,9 @@
 
 #include "base/result.h"
 
-// The functions of CUDA's runtime and of NCCL that the plug-in calls. It links neither, so that
-// it works with those that a framework has loaded, with the system's, and with those of PyPI, of
-// CUDA 12 and 13.
+// The functions of CUDA's runtime and of NCCL that the plug-in calls. It links neither library, so
+// that it works with the version that a framework has loaded, the system's or PyPI's, for CUDA
+// 12 and 13.
 namespace rankrun::comm::nccl {
 
 struct NvidiaFunctions {

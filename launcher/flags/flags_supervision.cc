@@ -163,7 +163,7 @@ constexpr Flag kFlags[] = {
     {.name = "install-torchrun",
      .help = "Let the program torchrun of the workers' Python start rankrun, and exit.",
      .details =
-         "That of PyTorch becomes `torchrun-pytorch` in the same folder. Repeat it after an "
+         "PyTorch's becomes `torchrun-pytorch` in the same folder. Repeat it after an "
          "upgrade of PyTorch, which puts its own back. `PYTHON_EXEC` chooses another Python.",
      .group = kCommandLine},
     {.name = "uninstall-torchrun",

@@ -28,13 +28,14 @@ class NvidiaTest : public ::testing::Test {
                                std::filesystem::copy_options::overwrite_existing);
   }
 
-  // Otherwise the loader would go on to those of the system.
+  // Without it the loader would take the library of the system.
   void PutBroken(const std::string& place) { folder_.Write(place, "none"); }
 
   // Returns what the probe says with the libraries of `libraries`, and the plug-ins of `plugins`.
   std::string Ask(const std::string& plugins = test::Library()) {
-    const std::string command = "env RANKRUN_PLUGIN_DIR=" + plugins + " LD_LIBRARY_PATH=" +
-                                folder_.Path("libraries") + " " + test::Program("gpu_probe");
+    const std::string command = "env RANKRUN_PLUGIN_DIR=" + plugins +
+                                " LD_LIBRARY_PATH=" + folder_.Path("libraries") + " " +
+                                test::Program("gpu_probe");
     FILE* pipe = popen(command.c_str(), "r");
     std::string text = pipe == nullptr ? "popen" : test::ReadToEnd(fileno(pipe));
     EXPECT_EQ(pclose(pipe), 0);
