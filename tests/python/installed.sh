@@ -57,6 +57,13 @@ ln -s "$folder/env/bin/rankrun" linked
 says 'rankrun 0.' ./linked --version
 env/bin/pip install --quiet --no-deps --target target "$wheel"
 says 'rank 1 of 2' env PYTHONPATH=target "$python" -m rankrun -n 2 rank.py
+if [ "$("$python" -c 'import sys; print(sys.prefix == sys.base_prefix)')" = True ] && "$python" -m pip --version >/dev/null 2>&1; then
+  export PYTHONUSERBASE=$folder/user
+  PIP_BREAK_SYSTEM_PACKAGES=1 "$python" -m pip install --quiet --no-deps --user "$wheel"
+  says 'rank 1 of 2' user/bin/rankrun -n 2 rank.py
+  says "$folder/user" "$python" -c 'import rankrun; print(rankrun.get_library())'
+  unset PYTHONUSERBASE
+fi
 says "$folder/target" env PYTHONPATH=target "$python" -c 'import rankrun; print(rankrun.get_library())'
 
 command -v cmake >/dev/null && command -v c++ >/dev/null || {
