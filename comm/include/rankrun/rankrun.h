@@ -28,6 +28,7 @@
 #include <rankrun/c/messages.h>
 #include <rankrun/c/objects.h>
 #include <rankrun/c/operation_hooks.h>
+#include <rankrun/c/own_store.h>
 #include <rankrun/c/spawn.h>
 #include <rankrun/c/store.h>
 #include <rankrun/c/types.h>
