@@ -16,15 +16,15 @@ mkdir -p "$glibc" "$cxx" "$folder/work"
 # Zig has the symbols of all versions of glibc, and makes these files for its own links.
 echo 'int main(void) { return 0; }' >"$folder/work/empty.c"
 python3 -m ziglang cc -target "$arch-linux-gnu.2.28" -fPIE -pie -v "$folder/work/empty.c" \
-  -o "$folder/work/empty" 2>&1 | grep -o '[^ "]*/\(Scrt1\.o\|lib[a-z_-]*\.so\.[0-9]\|libc_nonshared\.a\|ld-linux[^ "]*\)' |
+  -o "$folder/work/empty" 2>&1 | grep -o '[^ "]*/\(Scrt1\.o\|lib[a-z_-]*\.so\.[0-9]\|libc_nonshared\.a\)' |
   sort -u >"$folder/work/files"
 while read -r file; do cp "$file" "$glibc/"; done <"$folder/work/files"
-for file in libc.so.6 libpthread.so.0 libm.so.6 libdl.so.2 librt.so.1 libc_nonshared.a Scrt1.o; do
+for file in libc.so.6 libpthread.so.0 libm.so.6 libdl.so.2 librt.so.1 libld.so.2 libc_nonshared.a Scrt1.o; do
   [ -f "$glibc/$file" ] || { echo "stubs.sh: zig has made no $file" >&2; exit 1; }
 done
 for name in pthread:0 m:6 dl:2 rt:1; do ln -s "lib${name%:*}.so.${name#*:}" "$glibc/lib${name%:*}.so"; done
-loader=$(basename "$(ls "$glibc"/ld-linux* | head -n 1)")
-echo "GROUP ( libc.so.6 libc_nonshared.a AS_NEEDED ( $loader ) )" >"$glibc/libc.so"
+# libld is the loader.
+echo "GROUP ( libc.so.6 libc_nonshared.a AS_NEEDED ( libld.so.2 ) )" >"$glibc/libc.so"
 
 # The limits of manylinux_2_28, which are those of PyTorch. Newer symbols come from the static library.
 stub() {
