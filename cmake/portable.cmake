@@ -16,5 +16,6 @@ set(UV_STATIC_LIBRARY ${deps}/lib/libuv.a CACHE FILEPATH "")
 set(UV_SHARED_LIBRARY ${deps}/lib/libuv.a CACHE FILEPATH "")
 set(SODIUM_STATIC_LIBRARY ${deps}/lib/libsodium.a CACHE FILEPATH "")
 set(HWLOC_LIBRARY ${deps}/lib/libhwloc.a CACHE FILEPATH "")
+set(HWLOC_INCLUDE_DIR ${deps}/include CACHE PATH "")  # a part of it is written for a machine
 set(DW_LIBRARY ${deps}/lib/libdw.so.1 CACHE FILEPATH "")
 set(ELF_LIBRARY ${deps}/lib/libelf.so.1 CACHE FILEPATH "")

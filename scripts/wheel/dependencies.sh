@@ -74,7 +74,7 @@ build_hwloc() {
   unpack hwloc
   configured hwloc --disable-shared --enable-static --with-pic --disable-libxml2 --disable-cairo \
     --disable-io --disable-plugin-dlopen --disable-readme
-  run hwloc make -j"$(nproc)" -C include
+  run hwloc make -j"$(nproc)" -C include install
   run hwloc make -j"$(nproc)" -C hwloc install
   cp COPYING "$deps/licenses/hwloc"
 }
