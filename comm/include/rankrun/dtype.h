@@ -8,6 +8,11 @@
 
 #include <rankrun/export.h>
 
+// g++ 12 has _Float16 on x86 only, though it defines the limits of the type everywhere.
+#if defined(__FLT16_MANT_DIG__) && (defined(__clang__) || __GNUC__ >= 13 || defined(__SSE2__))
+#define RANKRUN_HAS_FLOAT16
+#endif
+
 namespace rankrun {
 
 // Element type of a tensor. The numbers are part of the C ABI.
@@ -56,7 +61,7 @@ constexpr std::optional<DType> FindDType() {
   if constexpr (is(type_identity<float>())) return DType::kFloat32;
   if constexpr (is(type_identity<double>())) return DType::kFloat64;
   if constexpr (is(type_identity<Float16>())) return DType::kFloat16;
-#ifdef __FLT16_MANT_DIG__
+#ifdef RANKRUN_HAS_FLOAT16
   if constexpr (is(type_identity<_Float16>())) return DType::kFloat16;
 #endif
   if constexpr (is(type_identity<BFloat16>())) return DType::kBFloat16;

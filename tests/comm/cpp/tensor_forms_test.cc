@@ -48,7 +48,7 @@ TEST(TensorFormsTest, ElementTypesAreFoundBySizeAndSign) {
   EXPECT_EQ(FindDType<unsigned char>(), DType::kUInt8);
   EXPECT_EQ(FindDType<std::byte>(), DType::kUInt8);
   EXPECT_EQ(FindDType<std::complex<double>>(), DType::kComplex128);
-#ifdef __FLT16_MANT_DIG__
+#ifdef RANKRUN_HAS_FLOAT16
   EXPECT_EQ(FindDType<_Float16>(), DType::kFloat16);
 #endif
   EXPECT_EQ(FindDType<char>(), std::nullopt);
