@@ -7,10 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <sstream>
 #include <thread>
 
@@ -51,6 +53,17 @@ constexpr const char* kInto = "tests/process/workers/into.py";
   if (options.in_child) options.in_child();
   execv(program.c_str(), argv.data());
   _exit(99);
+}
+
+// For a test that fails.
+void PrintChildren() {
+  for (pid_t child : ChildrenOf(getpid())) {
+    const std::string process = "/proc/" + std::to_string(child) + "/";
+    std::string command = ReadText(process + "cmdline");
+    std::replace(command.begin(), command.end(), '\0', ' ');
+    std::cerr << "left: " << child << ' ' << command << "in " << ReadText(process + "wchan")
+              << ", stat " << ReadText(process + "stat");
+  }
 }
 
 }  // namespace
@@ -175,7 +188,7 @@ std::vector<pid_t> Job::Workers(size_t count) const {
 void AdoptOrphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 bool NothingIsLeft(milliseconds deadline) {
-  return WaitFor(
+  const bool none = WaitFor(
       [] {
         siginfo_t info{};
         while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0) {
@@ -185,6 +198,8 @@ bool NothingIsLeft(milliseconds deadline) {
         return errno == ECHILD;
       },
       deadline);
+  if (!none) PrintChildren();
+  return none;
 }
 
 std::vector<std::string> Shell(std::vector<std::string> flags, const std::string& script) {
