@@ -4,6 +4,10 @@ find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(fmt REQUIRED)
+# Debian's target of headers names the shared libfmt, too.
+set_property(
+  TARGET spdlog::spdlog_header_only PROPERTY INTERFACE_LINK_LIBRARIES fmt::fmt-header-only
+                                             Threads::Threads)
 if(RANKRUN_PLUGINS)
   find_package(Gloo REQUIRED)
 endif()
