@@ -40,7 +40,7 @@ if [ "$arch" != "$(uname -m)" ]; then
   options+=(-Ccmake.define.CMAKE_SYSTEM_NAME=Linux -C"cmake.define.CMAKE_SYSTEM_PROCESSOR=$arch"
     -C"cmake.define.CMAKE_C_COMPILER=$arch-linux-gnu-gcc"
     -C"cmake.define.CMAKE_CXX_COMPILER=$arch-linux-gnu-g++"
-    # Of these only the headers are used.
+    # Only their headers are used.
     -C"cmake.define.spdlog_DIR=/usr/lib/$(uname -m)-linux-gnu/cmake/spdlog"
     -C"cmake.define.fmt_DIR=/usr/lib/$(uname -m)-linux-gnu/cmake/fmt"
     -C"cmake.define.CMAKE_CROSSCOMPILING_EMULATOR=qemu-$arch-static;-L;/usr/$arch-linux-gnu")

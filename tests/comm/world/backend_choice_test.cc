@@ -180,7 +180,7 @@ TEST(BackendTest, AMapOfDevicesNamesTheBackendForTheCpu) {
   EXPECT_THAT(told, Each("tcp tcp"));
 }
 
-// Without a GPU; or without the plug-in, or NCCL, which it needs.
+// Without a GPU; or without the plug-in, or the libraries that it needs.
 TEST(BackendTest, AMapWithABackendThatThisMachineLacksIsRefused) {
   if (BackendAvailable("nccl")) GTEST_SKIP() << "this machine has GPUs and NCCL";
   auto told = OnRanks(1, [] {
@@ -192,7 +192,7 @@ TEST(BackendTest, AMapWithABackendThatThisMachineLacksIsRefused) {
                               "RANKRUN_BACKEND: "),
                     AnyOf(HasSubstr("backend nccl: this process has no GPU that CUDA can use: "),
                           HasSubstr("this rankrun has none with NCCL, for NVIDIA GPUs"),
-                          HasSubstr("load backend nccl: "))));
+                          HasSubstr("backend nccl: cannot load "))));
 }
 
 // The level is read once per process, so each case has a process of its own.

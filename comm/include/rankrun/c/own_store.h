@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-// What a function of the store gives back: its value, or the text of its error.
+// Result of a function of the store: its value, or the text of its error.
 typedef struct rankrun_store_answer rankrun_store_answer;
 // Sets the bytes, which it copies; without it they are none. In a function of the store only.
 RANKRUN_API rankrun_status rankrun_store_answer_set(rankrun_store_answer* answer, const void* data,
