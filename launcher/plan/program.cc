@@ -79,17 +79,21 @@ std::optional<std::string> PythonBeside(const std::string& file) {
   return is_environment ? FindIn(folder, kPythons) : std::nullopt;
 }
 
-// Returns the Python of the environment by whose link or program the user
-// started us. Follows a chain of links file by file, because each of them may
-// be in an environment.
-std::optional<std::string> PythonOfCaller(const std::string& started_as,
-                                          const Environment& environment) {
+// Python of the environment by whose link or program the user started us.
+struct PythonOfCaller {
+  std::string file;
+  bool is_behind_link;  // of another folder, as pipx makes them
+};
+
+// Follows a chain of links file by file, because each of them may be in an environment.
+std::optional<PythonOfCaller> FindPythonOfCaller(const std::string& started_as,
+                                                 const Environment& environment) {
   constexpr int kMaxLinks = 40;  // as the kernel
   if (started_as.empty()) return std::nullopt;
   bool has_slash = started_as.find('/') != std::string::npos;
   auto file = has_slash ? std::optional(started_as) : FindInPath(started_as, environment);
   for (int links = 0; file && links <= kMaxLinks; ++links) {
-    if (auto python = PythonBeside(*file)) return python;
+    if (auto python = PythonBeside(*file)) return PythonOfCaller{*python, links > 0};
     std::error_code error;
     std::filesystem::path target = std::filesystem::read_symlink(*file, error);
     if (error) return std::nullopt;  // the end of the chain
@@ -131,9 +135,13 @@ Result<Python> PythonOfWorkers(const std::string& started_as, const Environment&
     if (!found) return std::move(found).error();
     return Python{std::move(*found)};
   }
-  if (auto python = PythonOfCaller(started_as, environment)) return Python{std::move(*python)};
   auto virtual_env = environment("VIRTUAL_ENV");
   auto of_virtual_env = virtual_env ? FindIn(*virtual_env + "/bin", kPythons) : std::nullopt;
+  if (auto python = FindPythonOfCaller(started_as, environment)) {
+    // The environment of a tool alone has no program's modules.
+    if (python->is_behind_link && of_virtual_env) return Python{std::move(*of_virtual_env)};
+    return Python{std::move(python->file)};
+  }
   std::string stale;
   if (virtual_env && !of_virtual_env) {
     stale = "VIRTUAL_ENV is \"" + *virtual_env + "\": it has no bin/python";

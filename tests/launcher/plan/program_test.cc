@@ -248,6 +248,21 @@ TEST_F(ProgramTest, LinksToAnEnvironmentAreFollowed) {
   EXPECT_EQ(PythonFor(folder.Path("other/loop")), python);
 }
 
+// pipx and uv install a tool into an environment of its own, and link it from a folder in PATH.
+TEST_F(ProgramTest, TheActiveEnvironmentComesBeforeThatOfAToolBehindALink) {
+  InWork("train.py", 0644);
+  const std::string tool = Environment("tool") + "/bin/python";
+  folder.Write("tool/bin/rankrun", "", 0755);
+  std::filesystem::create_directories(folder.Path("other"));
+  std::filesystem::create_symlink("../tool/bin/rankrun", folder.Path("other/rankrun"));
+  EXPECT_EQ(PythonFor("rankrun"), tool);
+  variables["VIRTUAL_ENV"] = Environment("active");
+  EXPECT_EQ(PythonFor("rankrun"), folder.Path("active/bin/python"));
+  EXPECT_EQ(PythonFor(folder.Path("tool/bin/rankrun")), tool) << "called in its environment";
+  variables["VIRTUAL_ENV"] = folder.Path("removed");
+  EXPECT_EQ(PythonFor("rankrun"), tool);
+}
+
 TEST_F(ProgramTest, AMissingPythonIsReported) {
   InWork("train.py", 0644);
   variables["PATH"] = folder.Path("other");
