@@ -11,14 +11,17 @@ namespace {
 
 constexpr int kFirstSlot = 10;  // above all numbers that a child uses
 
+Error CannotOpen() { return SystemError("open descriptors to start processes", errno); }
+
 }  // namespace
 
 Result<SpawnSlots> SpawnSlots::Open() {
   SpawnSlots opened;
   opened.empty_.Reset(open("/", O_PATH | O_CLOEXEC));
+  if (!opened.empty_) return CannotOpen();
   for (Fd& slot : opened.slots_) {
     slot.Reset(fcntl(opened.empty_.get(), F_DUPFD_CLOEXEC, kFirstSlot));
-    if (!slot) return SystemError("open descriptors to start processes", errno);
+    if (!slot) return CannotOpen();
   }
   return opened;
 }

@@ -4,8 +4,10 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "tests/base/denied_call.h"
 #include "tests/base/support.h"
@@ -72,6 +74,29 @@ TEST(SpawnSlotsTest, AfterAFailedStartTheyServeAgain) {
   SpawnSpec closed = Shell("echo up", 987654);
   EXPECT_FALSE(SpawnProcess(closed, slots));
   EXPECT_EQ(OutputOf("echo up", slots), "up\n");
+}
+
+// Leaves `free` descriptors to this process, from number 10 on.
+void LeaveDescriptors(rlim_t free) {
+  constexpr int kFirst = 10;
+  while (fcntl(STDIN_FILENO, F_DUPFD, 0) < kFirst) {
+  }
+  close_range(kFirst, ~0U, 0);
+  rlimit few{kFirst + free, kFirst + free};
+  setrlimit(RLIMIT_NOFILE, &few);
+}
+
+TEST(SpawnSlotsTest, WithoutEnoughDescriptorsTheErrorIsTheirNumber) {
+  constexpr rlim_t kNeeded = SpawnSlots::kCount + 1;
+  for (rlim_t free = 0; free <= kNeeded; ++free) {
+    pid_t starved = test::Fork([free] {
+      LeaveDescriptors(free);
+      auto slots = SpawnSlots::Open();
+      if (slots) return free == kNeeded ? 0 : 1;
+      return free < kNeeded && slots.error().code == ErrorCode::kExhausted ? 0 : 2;
+    });
+    EXPECT_EQ(test::WaitForExit(starved), ProcessExit{}) << free;
+  }
 }
 
 TEST(SpawnSlotsTest, WhereDescriptorsCannotBeUnsharedTheyAreCopied) {
