@@ -54,8 +54,8 @@ TEST_P(NegativeCompleteDataTest, N09_ARankWithCompleteDataFailsInItsNextCall) {
   auto late = AllOf(StartsWith("no error, then DistMismatchError: Barrier #2"), both);
   EXPECT_THAT(told[2], late);
   for (size_t r : {0U, 1U}) {
-    if (is_tcp()) {  // both have sent their data without waiting
-      EXPECT_THAT(told[r], late);
+    if (is_tcp()) {  // both send their data without waiting, perhaps after the error is found
+      EXPECT_THAT(told[r], AnyOf(at_once, late));
     } else {
       EXPECT_THAT(told[r], at_once);
     }
