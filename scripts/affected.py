@@ -9,7 +9,7 @@ A room (docs/architecture.md) is affected if a file of it has changed since BASE
 if it includes a header that has changed or that belongs to a changed source; tests/process
 also if a program has changed. Printed are the sources, or tests, of affected rooms,
 changed tests and those beside a changed helper, and a quarter of all others, so that four
-runs see everything. If more than half of the files are affected, only changed ones are printed
+runs see everything. If more than a third of the files are affected, only changed ones are printed
 beside the quarter, so that a run stays short; the two sanitizers have different quarters.
 """
 import hashlib
@@ -65,7 +65,7 @@ def main():
         files = [path for path in files if path.startswith("tests/") and path.endswith("_test.cc")]
     affected = {path for path in files
                 if {os.path.dirname(path), os.path.dirname(path).removeprefix("tests/")} & rooms}
-    is_wide = 2 * len(affected) > len(files)
+    is_wide = 3 * len(affected) > len(files)
     checked = affected & changed if is_wide else affected
     own_quarter = (quarter + 2 * (kind == "tsan")) % 4
     for path in files:
