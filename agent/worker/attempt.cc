@@ -164,6 +164,22 @@ SpawnSpec Attempt::SpecFor(int local_rank) const {
 }
 
 void Attempt::OnStartResult(int local_rank, Result<SpawnedProcess> result) {
+  const bool is_retry = retried_ == local_rank;
+  if (is_retry) retried_.reset();
+  if (is_retry && result) retries_left_ = kStartRetries;
+  const bool is_exhausted = !result && result.error().code == ErrorCode::kExhausted;
+  if (is_exhausted && retries_left_ > 0 && !stopping_) {
+    workers_[static_cast<size_t>(local_rank)]->OnPostponed();
+    retry_reason_ = result.error().message;
+    postponed_.insert(local_rank);
+    retry_.Start(kRetryPause);
+    return;
+  }
+  Conclude(local_rank, std::move(result));
+  if (is_retry) RetryNext();
+}
+
+void Attempt::Conclude(int local_rank, Result<SpawnedProcess> result) {
   Worker& worker = *workers_[static_cast<size_t>(local_rank)];
   if (result) {
     worker.OnStarted(std::move(*result));
@@ -172,26 +188,28 @@ void Attempt::OnStartResult(int local_rank, Result<SpawnedProcess> result) {
     callbacks_.on_started(local_rank);
     return;
   }
-  if (result.error().code == ErrorCode::kExhausted && retries_left_ > 0) {
-    if (postponed_.empty()) retries_left_ -= 1;
-    worker.OnPostponed();
-    retry_reason_ = result.error().message;
-    postponed_.push_back(local_rank);
-    retry_.Start(kRetryPause);
-    return;
-  }
   worker.OnStartFailed(std::move(result).error());
   if (feed_ != nullptr) feed_->OnGivenUp(local_rank);
   OnEnded(local_rank);
 }
 
 void Attempt::Retry() {
-  std::vector<int> local_ranks = std::exchange(postponed_, {});
-  std::string workers = local_ranks.size() == 1
+  if (retried_) return;  // the others follow it
+  retries_left_ -= 1;
+  std::string workers = postponed_.size() == 1
                             ? "1 worker waits: "
-                            : std::to_string(local_ranks.size()) + " workers wait: ";
+                            : std::to_string(postponed_.size()) + " workers wait: ";
   LogWarn(workers + retry_reason_ + "; trying again");
-  for (int local_rank : local_ranks) StartWorker(local_rank);
+  RetryNext();
+}
+
+// One after the other: workers that prepare for their starts together may leave nothing for
+// any start.
+void Attempt::RetryNext() {
+  if (postponed_.empty()) return;
+  retried_ = *postponed_.begin();
+  postponed_.erase(postponed_.begin());
+  StartWorker(*retried_);
 }
 
 void Attempt::OnEnded(int local_rank) {
@@ -227,10 +245,8 @@ void Attempt::SignalAllBut(const std::set<int>& spared_local_ranks, int signal_n
   // Give up the starts that were postponed.
   retry_.Stop();
   for (int local_rank : std::exchange(postponed_, {})) {
-    Error error{ErrorCode::kCancelled, "not started, because the attempt is being stopped"};
-    workers_[static_cast<size_t>(local_rank)]->OnStartFailed(std::move(error));
-    if (feed_ != nullptr) feed_->OnGivenUp(local_rank);
-    OnEnded(local_rank);
+    Conclude(local_rank,
+             Error{ErrorCode::kCancelled, "not started, because the attempt is being stopped"});
   }
 }
 

@@ -57,8 +57,8 @@ class Attempt {
   Attempt& operator=(const Attempt&) = delete;
   ~Attempt();
 
-  // Starts all workers. Retries each second, for a while, if the machine has
-  // too few descriptors or processes left. Never calls back before it returns.
+  // Starts all workers. If the machine has too few descriptors or processes left, retries each
+  // second, until ten times in a row no worker could start. Never calls back before it returns.
   void Start();
 
   // Publishes the death of a peer to all running workers. The attempt does so itself if a
@@ -79,18 +79,15 @@ class Attempt {
   // Returns the workers that have begun or ended to save since the last call.
   std::vector<WorkerSaves> TakeSavingChanges();
 
-  // Returns the last steps that workers have noted on their status pages.
-  std::vector<WorkerStep> LastSteps() const;
+  std::vector<WorkerStep> LastSteps() const;  // that workers have noted on their status pages
   // Returns the state of each running or succeeded worker, without `process`. Never blocks.
   std::vector<WorkerSample> Samples() const;
 
-  // Returns the pids of the running workers.
-  std::vector<pid_t> Running() const;
+  std::vector<pid_t> Running() const;  // pids of the running workers
   // Returns the local rank of a running worker; nothing for any other pid.
   std::optional<int> LocalRankOf(pid_t pid) const;
 
-  // Returns the local ranks of the workers that have not ended yet.
-  std::vector<int> Unfinished() const;
+  std::vector<int> Unfinished() const;  // local ranks of the workers that have not ended yet
 
   // Publishes the end of the debugger of stop number `hold`, and repeats the signal to end.
   void PublishDebuggerEnd(int local_rank, uint32_t hold);
@@ -117,7 +114,9 @@ class Attempt {
  private:
   void StartWorker(int local_rank);
   void OnStartResult(int local_rank, Result<SpawnedProcess> result);
+  void Conclude(int local_rank, Result<SpawnedProcess> result);
   void Retry();
+  void RetryNext();
   void OnEnded(int local_rank);
   SpawnSpec SpecFor(int local_rank) const;
   Result<void> Prepare(int local_rank);
@@ -137,12 +136,13 @@ class Attempt {
   std::vector<size_t> ended_;                     // local ranks, in the order of their ends
   bool stopping_ = false;                         // workers were signalled to end
   std::string victims_death_;                     // of a worker, not published yet; or empty
-  std::vector<int> postponed_;                    // local ranks whose start is to be retried
+  std::set<int> postponed_;                       // local ranks whose start is to be retried
+  std::optional<int> retried_;                    // local rank whose start is being retried
   std::string retry_reason_;                      // error of the last postponed start
-  int retries_left_;
-  std::unique_ptr<StdinFeed> feed_;    // null: workers do not share our standard input
-  std::unique_ptr<StdinLoans> loans_;  // null: no worker borrows it
-  std::set<int> saving_;               // local ranks that were saving at the last look
+  int retries_left_;                              // until a retry starts a worker
+  std::unique_ptr<StdinFeed> feed_;               // null: workers do not share our standard input
+  std::unique_ptr<StdinLoans> loans_;             // null: no worker borrows it
+  std::set<int> saving_;                          // local ranks that were saving at the last look
   Timer retry_;
   Timer release_;  // releases descriptors outside the workers' callbacks
 };

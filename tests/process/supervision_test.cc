@@ -120,10 +120,11 @@ TEST_F(SupervisionTest, WorkersThatWaitForDescriptorsAreOneLine) {
 #ifdef RANKRUN_SANITIZED_ADDRESS
   GTEST_SKIP() << "without descriptors its checks of objects, which make pipes, find faults";
 #endif
-  // These workers need more descriptors than are free before the first ones end.
+  // These workers need more descriptors than are free before the first ones end: workers that
+  // prepare together leave none for a start.
   auto began = std::chrono::steady_clock::now();
   Job run({.arguments = Shell({"-n", "24"}, "exec sleep 0.1"), .in_child = [] {
-             rlimit few{96, 96};
+             rlimit few{80, 80};
              setrlimit(RLIMIT_NOFILE, &few);
            }});
   EXPECT_EQ(run.Wait(), (ProcessExit{.signaled = false, .value = 0})) << run.Err();
