@@ -194,7 +194,8 @@ void Attempt::Conclude(int local_rank, Result<SpawnedProcess> result) {
 }
 
 void Attempt::Retry() {
-  if (retried_) return;  // the others follow it
+  // The others follow the one under way, or have followed it already.
+  if (retried_ || postponed_.empty()) return;
   retries_left_ -= 1;
   std::string workers = postponed_.size() == 1
                             ? "1 worker waits: "
