@@ -135,7 +135,7 @@ struct JobReport {
 struct Verdict {
   int exit_code;
   std::string text;             // empty: nothing to add
-  bool report_follows = false;  // a JobReport is to come, on any attempt
+  bool report_follows = false;  // a JobReport is to come, on the last attempt
   bool operator==(const Verdict&) const = default;
 };
 

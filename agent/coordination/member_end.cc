@@ -15,7 +15,7 @@ constexpr std::chrono::seconds kReportTimeout{3};
 // Time, in node timeouts, in which the coordinator must reach all nodes at the
 // end.
 constexpr int kEndTimeouts = 3;
-constexpr int kAnyAttempt = -1;
+constexpr int kLastAttempt = -1;
 
 }  // namespace
 
@@ -30,7 +30,7 @@ void MemberEnd::OnStop(const StopWorkers& order) {
 }
 
 void MemberEnd::OnVerdict(const Verdict& verdict) {
-  if (verdict.report_follows && !awaited_) awaited_ = kAnyAttempt;
+  if (verdict.report_follows && !awaited_) awaited_ = kLastAttempt;
 }
 
 std::vector<EndAction> MemberEnd::OnOwnPart(int attempt, const EndView& view) {
@@ -42,7 +42,7 @@ std::vector<EndAction> MemberEnd::OnOwnPart(int attempt, const EndView& view) {
 }
 
 bool MemberEnd::IsOwnPartToCome() const {
-  return awaited_ && *awaited_ != kAnyAttempt && own_attempt_ != awaited_;
+  return awaited_ && *awaited_ != kLastAttempt && own_attempt_ != awaited_;
 }
 
 std::vector<EndAction> MemberEnd::OnLinkUp() const {
@@ -55,7 +55,9 @@ bool MemberEnd::OnMergedReport(const MergedReport& report, TimePoint now) {
   if (own_attempt_ && report.attempt >= *own_attempt_) is_owed_ = false;
   // Without an outcome of its own, a coordinator that has just begun reports 0.
   if (!report.restarts && report.exit_code != 0) judged_exit_code_ = report.exit_code;
-  if (awaited_ && report.attempt >= *awaited_) awaited_.reset();
+  const bool is_awaited =
+      awaited_ == kLastAttempt ? !report.restarts : awaited_ && report.attempt >= *awaited_;
+  if (is_awaited) awaited_.reset();
   if (hang_up_at_ && !awaited_) hang_up_at_ = now;
   return is_new;
 }

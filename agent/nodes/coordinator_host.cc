@@ -125,6 +125,7 @@ void CoordinatorHost::OnMessage(PeerId peer, std::string_view bytes) {
     }
     OnClients(peer, *message);
     const auto* hello = std::get_if<Hello>(&*message);
+    if (hello != nullptr) RepeatReport(peer, *hello);
     const auto node = hello == nullptr ? std::nullopt : std::optional(hello->node);
     if (auto watched = watched_.find(peer); watched != watched_.end()) {
       prober_.OnMessage(watched->second);
@@ -313,6 +314,12 @@ void CoordinatorHost::OnReport(PeerId peer, const Report& report) {
   auto sendings = reports_.OnPart(peer, report, DecidedOutcome(), std::chrono::steady_clock::now());
   if (!sendings) return LogWarn("a node sent " + sendings.error().message);
   SendReports(*sendings);
+}
+
+// Before the answer to the hello, which may be a verdict: the node that gets it hangs up.
+void CoordinatorHost::RepeatReport(PeerId peer, const Hello& hello) {
+  auto report = reports_.ReportFor(hello.attempts);
+  if (report) server_.Send(peer, Encode(CoordinatorMessage(*std::move(report))));
 }
 
 void CoordinatorHost::LookAtReports() {

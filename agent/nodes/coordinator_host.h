@@ -79,6 +79,7 @@ class CoordinatorHost {
   void OnHealth(PeerId peer, const NodeHealth& health);
   void OnStacks(PeerId peer, const NodeStacks& stacks);
   void Order(const std::vector<HealthOrder>& orders);
+  void RepeatReport(PeerId peer, const Hello& hello);
   void LookAtReports();
   void SendReports(const std::vector<ReportMerger::Sending>& sendings);
   std::optional<RoundOutcome> DecidedOutcome() const;

@@ -61,6 +61,12 @@ bool ReportMerger::IsSurplus(PeerId peer, size_t digest) const {
                     parts_->records.size() >= max_parts_);
 }
 
+// A newcomer has not seen the attempt.
+std::optional<JobReport> ReportMerger::ReportFor(int attempts) const {
+  if (!merged_ || attempts <= merged_->report.attempt) return std::nullopt;
+  return merged_->report;
+}
+
 // A node sends its part when its last worker has ended, which may take as long as
 // --shutdown-timeout.
 std::vector<ReportMerger::Sending> ReportMerger::Look(const Outcome& outcome, TimePoint now) {

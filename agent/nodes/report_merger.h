@@ -40,6 +40,9 @@ class ReportMerger {
   // Errors: kProtocol if the part cannot be read.
   Result<std::vector<Sending>> OnPart(PeerId peer, const Report& part, const Outcome& outcome,
                                       TimePoint now);
+  // Returns the last report, for a node that connects again and may have missed it. `attempts`: of
+  // the job, as far as that node has seen.
+  std::optional<JobReport> ReportFor(int attempts) const;
   // Returns the report once the attempt has an outcome, and all parts have arrived or are late.
   std::vector<Sending> Look(const Outcome& outcome, TimePoint now);
   // Time at which Look is due although nothing has happened.

@@ -36,6 +36,10 @@ void Checker::OnStart(int node, const agent::NodePlace& place, TimePoint now) {
   if (place.node_rank >= place.node_count) Violate("node rank" + where + " is too high");
 }
 
+void Checker::OnBreak() {
+  if (!attempts_.empty()) broken_.insert(attempts_.rbegin()->first);
+}
+
 void Checker::OnWorkersGone(int node) {
   running_.erase(node);
   frozen_.erase(node);
@@ -66,6 +70,14 @@ void Checker::OnEnd(int node, int exit_code, const std::string& text) {
             "), but its workers are alive");
   }
   exit_codes_[node] = exit_code;
+  end_texts_[node] = text;
+}
+
+bool Checker::HasTold(int node, int attempt) {
+  if (reports_[node].contains(attempt)) return true;
+  const bool is_last = attempt == attempts_.rbegin()->first;
+  return is_last && broken_.contains(attempt) &&
+         end_texts_[node] == RankFailed(culprits_.at(attempt));
 }
 
 }  // namespace rankrun::cluster

@@ -26,6 +26,8 @@ class Checker {
   void OnStart(int node, const agent::NodePlace& place, TimePoint now);
   // A machine is lost that the attempt needs.
   void OnLost(TimePoint now) { lost_ = now; }
+  // A connection breaks.
+  void OnBreak();
   void OnWorkersGone(int node);
   // A machine stands still, so that it cannot know that the time of its workers is over.
   void OnFrozen(int node) { frozen_.insert(node); }
@@ -39,8 +41,9 @@ class Checker {
   const std::vector<std::string>& violations() const { return violations_; }
   const std::map<int, int>& exit_codes() const { return exit_codes_; }  // by node
   const std::map<int, int>& culprits() const { return culprits_; }      // rank by attempt
-  // Attempts whose report a node has shown.
-  const std::set<int>& reports(int node) { return reports_[node]; }
+  // Returns whether a node has shown the report on an attempt. A node that loses its connection in
+  // the last attempt may report the cause alone, because the coordinator ends without it.
+  bool HasTold(int node, int attempt);
   // Longest time from the loss of a machine to the next start of workers.
   Duration longest_recovery() const { return longest_recovery_; }
   size_t attempts() const { return attempts_.size(); }
@@ -58,7 +61,9 @@ class Checker {
   std::map<int, int> culprits_;
   std::map<int, std::set<int>> reports_;
   std::map<int, int> exit_codes_;
-  std::optional<TimePoint> lost_;  // since the last start
+  std::map<int, std::string> end_texts_;  // by node
+  std::set<int> broken_;                  // attempts in which a connection broke
+  std::optional<TimePoint> lost_;         // since the last start
   Duration longest_recovery_{};
   std::vector<std::string> violations_;
 };

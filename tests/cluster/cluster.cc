@@ -207,6 +207,7 @@ void Cluster::BreakConnection() {
   const int chosen = ends[static_cast<size_t>(stage_.dice.Below(static_cast<int>(ends.size())))];
   const bool is_reset = stage_.dice.Chance(50);
   stage_.Trace("a connection", is_reset ? "is reset" : "breaks");
+  stage_.checker.OnBreak();
   if (!is_reset) {
     shutdown(chosen, SHUT_RDWR);
     return;

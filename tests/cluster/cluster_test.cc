@@ -88,7 +88,7 @@ TEST_F(ClusterTest, EachFailureIsReportedOnEachNodeWithItsCulprit) {
     EXPECT_EQ(checker.attempts(), checker.culprits().size() + (fails ? 0 : 1));
     for (size_t i = 0; i < cluster.nodes().size(); ++i) {
       for (const auto& [attempt, rank] : checker.culprits()) {
-        EXPECT_TRUE(checker.reports(static_cast<int>(i)).contains(attempt))
+        EXPECT_TRUE(checker.HasTold(static_cast<int>(i), attempt))
             << "n" << i << " shows no report on attempt " << attempt;
       }
     }

@@ -36,18 +36,19 @@ std::string ReportOf(const AttemptRecord& record, int attempt = 1) {
 // A member that prepares and stops as it is asked to, unless it is stubborn.
 class ObedientMember {
  public:
-  ObedientMember(Loop& loop, uint16_t port, uint64_t node)
+  ObedientMember(Loop& loop, uint16_t port, uint64_t node, int attempts = 0)
       : link_(loop,
               LinkOptions{.endpoints = {{"127.0.0.1", port}},
                           .job_id = "job",
                           .secret = "",
                           .make_hello =
-                              [node] {
+                              [node, attempts] {
                                 return Encode(MemberMessage(Hello{.node = node,
                                                                   .name = "n",
                                                                   .min_nodes = 2,
                                                                   .max_nodes = 2,
-                                                                  .addresses = {"127.0.0.1"}}));
+                                                                  .addresses = {"127.0.0.1"},
+                                                                  .attempts = attempts}));
                               }},
               {.on_up = [this] { is_up = true; },
                .on_message = [this](const std::string& bytes) { OnMessage(bytes); },
@@ -127,8 +128,8 @@ struct CoordinatorReportsTest : ControlTest {
   }
 
   // Replaces the first member's link.
-  void Reconnect() {
-    members[0] = std::make_unique<ObedientMember>(loop, host->port(), 1);
+  void Reconnect(int attempts = 0) {
+    members[0] = std::make_unique<ObedientMember>(loop, host->port(), 1, attempts);
     EXPECT_TRUE(Eventually([&] { return members[0]->is_up; }));
   }
 
@@ -163,6 +164,14 @@ TEST_F(CoordinatorReportsTest, APartThatIsRepeatedAfterTheMergeIsAnsweredToItsSe
   ASSERT_TRUE(Eventually([&] { return !members[0]->reports.empty(); }));
   EXPECT_EQ(members[0]->reports[0].workers.size(), 2u);
   EXPECT_EQ(members[1]->reports.size(), 1u);
+}
+
+// It has succeeded, so that it has no part to repeat.
+TEST_F(CoordinatorReportsTest, ANodeThatLostItsLinkBeforeTheReportGetsItOnTheNext) {
+  Merge({ReportOf(RecordOf(1))}, 1);
+  Reconnect(2);
+  ASSERT_TRUE(Eventually([&] { return !members[0]->reports.empty(); }));
+  EXPECT_EQ(members[0]->reports[0].workers.size(), 2u);
 }
 
 TEST_F(CoordinatorReportsTest, APartOfAnEarlierAttemptTakesNobodysPlace) {

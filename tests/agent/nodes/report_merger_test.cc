@@ -84,6 +84,15 @@ TEST_F(ReportMergerTest, ANodeThatRepeatsItsPartGetsTheReportAlone) {
   EXPECT_EQ((*sent)[0].to, PeerId{11});
 }
 
+TEST_F(ReportMergerTest, ANodeThatConnectsAgainGetsTheLastReportOnAnAttemptThatItHasSeen) {
+  EXPECT_FALSE(merger_.ReportFor(1));
+  ASSERT_EQ(Part(1, 1).size(), 1u);
+  EXPECT_FALSE(merger_.ReportFor(1)) << "it has seen attempt 0 only";
+  ASSERT_TRUE(merger_.ReportFor(2));
+  EXPECT_EQ(merger_.ReportFor(2)->attempt, 1);
+  EXPECT_TRUE(merger_.ReportFor(3));
+}
+
 // For example of a node that was silent for longer than --node-timeout.
 TEST_F(ReportMergerTest, APartAfterTheReportIsAnsweredToItsNodeAlone) {
   ASSERT_EQ(Part(1, 1).size(), 1u);
