@@ -27,6 +27,8 @@ constexpr milliseconds kFairAttempt{1'000};
 constexpr milliseconds kMinPause{5};
 constexpr milliseconds kFirstPause{50};
 constexpr milliseconds kMaxPause{2'000};
+// More than any server has: the first bytes of another program's text are a larger number.
+constexpr int64_t kMaxKeys = int64_t{1} << 32;
 
 TimePoint Now() { return MonotonicClock().Now(); }
 
@@ -75,29 +77,55 @@ Error ExplainGreetingError(Error error) {
   return error;
 }
 
-// Sends VALIDATE and a PING. VALIDATE has no reply, and only a store server
-// echoes the PING.
-Result<void> Greet(ClientSocket& socket, TimePoint deadline, const DeathWatch& deaths) {
-  auto nonce = static_cast<uint32_t>(getpid());
-  auto sent = socket.Send(EncodeValidate() + EncodeRequest(PingRequest{nonce}), deadline, deaths);
+// Sends VALIDATE, which has no reply, and a question, and receives the answer.
+Result<void> Ask(ClientSocket& socket, const Request& question, std::span<char> answer,
+                 TimePoint deadline, const DeathWatch& deaths) {
+  auto sent = socket.Send(EncodeValidate() + EncodeRequest(question), deadline, deaths);
   if (!sent) return ExplainGreetingError(std::move(sent).error());
+  auto received = socket.Receive(answer, deadline, deaths);
+  return received ? Result<void>() : ExplainGreetingError(std::move(received).error());
+}
+
+Error NoStoreServer(const ClientSocket& socket, std::string_view answer) {
+  return {ErrorCode::kProtocol, "greet " + socket.peer().ToString() +
+                                    ": it is not a store server: its answer begins with \"" +
+                                    Escaped(answer) + "\""};
+}
+
+// Only a store server echoes a PING.
+Result<void> Greet(ClientSocket& socket, TimePoint deadline, const DeathWatch& deaths) {
+  const auto nonce = static_cast<uint32_t>(getpid());
   uint32_t echo = 0;
-  std::span<char> bytes(reinterpret_cast<char*>(&echo), sizeof echo);
-  if (auto received = socket.Receive(bytes, deadline, deaths); !received) {
-    return ExplainGreetingError(std::move(received).error());
-  }
+  const std::span<char> bytes(reinterpret_cast<char*>(&echo), sizeof echo);
+  if (auto ok = Ask(socket, PingRequest{nonce}, bytes, deadline, deaths); !ok) return ok;
   if (echo == nonce) return {};
-  return Error{ErrorCode::kProtocol, "greet " + socket.peer().ToString() +
-                                         ": it is not a store server: its answer begins with \"" +
-                                         Escaped({bytes.data(), bytes.size()}) + "\""};
+  return NoStoreServer(socket, {bytes.data(), bytes.size()});
+}
+
+// Those of PyTorch 2.3 and 2.4 know no PING, and close the connection. They know the number of
+// their keys.
+Result<void> GreetOld(ClientSocket& socket, TimePoint deadline, const DeathWatch& deaths) {
+  int64_t keys = 0;
+  const std::span<char> bytes(reinterpret_cast<char*>(&keys), sizeof keys);
+  if (auto ok = Ask(socket, GetNumKeysRequest{}, bytes, deadline, deaths); !ok) return ok;
+  if (keys >= 0 && keys < kMaxKeys) return {};
+  return NoStoreServer(socket, {bytes.data(), bytes.size()});
 }
 
 Result<ClientSocket> ConnectAndGreet(const SocketAddress& address, const AttemptLimits& limits) {
   const DeathWatch& deaths = limits.deaths;
-  TimePoint deadline = std::min(limits.deadline, DeadlineAfter(kMaxConnect));
-  auto socket = ClientSocket::Connect(address, deadline, deaths);
+  const auto connect = [&] {
+    return ClientSocket::Connect(address, std::min(limits.deadline, DeadlineAfter(kMaxConnect)),
+                                 deaths);
+  };
+  auto socket = connect();
   if (!socket) return socket;
-  auto greeted = Greet(*socket, std::min(limits.deadline, Now() + limits.longest_greeting), deaths);
+  const TimePoint deadline = std::min(limits.deadline, Now() + limits.longest_greeting);
+  auto greeted = Greet(*socket, deadline, deaths);
+  if (!greeted && greeted.error().code == ErrorCode::kPeerLost) {
+    auto again = connect();
+    if (again && GreetOld(*again, deadline, deaths)) return again;
+  }
   if (!greeted) return std::move(greeted).error();
   return socket;
 }

@@ -121,6 +121,29 @@ TEST(TcpStoreConnectTest, TheGreetingIsValidateAndAPingWithOurPid) {
   ConnectTo(server, kPatient);
 }
 
+// They close the connection after a command that they do not know.
+TEST(TcpStoreConnectTest, AServerThatKnowsNoPingIsAskedForItsKeys) {
+  FakeServer server([](FakeConnection& c, int number) {
+    c.Receive(EncodeValidate().size());
+    const std::string command = c.Receive(1);
+    if (command == EncodeRequest(PingRequest{0}).substr(0, 1)) return;
+    EXPECT_EQ(number, 1);
+    EXPECT_EQ(command, EncodeRequest(GetNumKeysRequest{}));
+    c.Send(std::string("\3\0\0\0\0\0\0\0", 8));
+    c.AwaitEnd();
+  });
+  ConnectTo(server, kPatient);
+}
+
+TEST(TcpStoreConnectTest, AServerThatAnswersWithoutKeysIsPeerLost) {
+  FakeServer server([](FakeConnection& c, int number) {
+    c.Receive(EncodeValidate().size() + 1);
+    if (number % 2 == 1) c.Send("HTTP/1.1 400 Bad Request\r\n\r\n");
+  });
+  Error error = ConnectError("127.0.0.1", server.port());
+  EXPECT_EQ(error.code, ErrorCode::kPeerLost) << error.message;
+}
+
 // As a server with a list of allowed addresses: closed before anything is read.
 TEST(TcpStoreConnectTest, AServerThatClosesAtOnceIsPeerLost) {
   FakeServer server([](FakeConnection&, int) {});
