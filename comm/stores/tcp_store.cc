@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/net/listen_socket.h"
+#include "base/net/network_interface.h"
 #include "base/status/death_watch.h"
 #include "base/status/status_page.h"
 #include "comm/core/throw.h"
@@ -99,6 +100,15 @@ bool IsOfAgent(uint16_t port) {
          agents == std::to_string(port);
 }
 
+// Returns whether the server can be reached as other hosts reach it. Ranks that meet in the store
+// take the address of such a connection as their own.
+bool HasOutsideAddress(const TcpStoreOptions& options) {
+  if (options.listen_fd != Fd::kNone) return false;
+  const auto addresses = SocketAddress::Resolve(options.host, 0);
+  return addresses && std::ranges::none_of(*addresses, &SocketAddress::is_loopback) &&
+         IsThisHost(*addresses);
+}
+
 Result<State> Open(const TcpStoreOptions& options) {
   if (auto ok = Check(options); !ok) return std::move(ok).error();
   TimePoint deadline = store::DeadlineAfter(options.timeout);
@@ -108,7 +118,7 @@ Result<State> Open(const TcpStoreOptions& options) {
   if (options.is_server) {
     auto own = Serve(options);
     if (!own) return std::move(own).error();
-    host = own->host;
+    if (!HasOutsideAddress(options)) host = own->host;
     state->server = std::move(own->server);
     state->port = state->server->port();
   }

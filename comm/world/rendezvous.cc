@@ -17,6 +17,7 @@
 #include "comm/stores/shared_servers.h"
 #include "comm/stores/store_state.h"
 #include "comm/world/mpi_launcher.h"
+#include "store/clients/prefix_store.h"
 #include "store/clients/tcp_store.h"
 
 namespace rankrun::comm {
@@ -294,6 +295,13 @@ void LeaveTo(const WorldNumber& next, const Environment& place, store::Store& st
   static_cast<void>(store.Set(NextWorldKey(place, next), std::to_string(next.generation)));
 }
 
+// Returns the address at which other ranks reach this one: that of the connection to a store of
+// the program, if it has one.
+std::string HostFor(const store::Store& store, const Environment& place) {
+  const auto* client = dynamic_cast<const store::TcpStore*>(&store::BelowPrefixes(store));
+  return client != nullptr ? ListenHost(place, client->local_address().Host()) : "127.0.0.1";
+}
+
 Result<Meeting> Meet(const InitOptions& options, const WorldNumber& world,
                      const GetVariable& get_variable, const DeathWatch& deaths) {
   const GetVariable get = WithMpiLauncher(get_variable);
@@ -312,7 +320,7 @@ Result<Meeting> Meet(const InitOptions& options, const WorldNumber& world,
     auto own = StoreState::ClientOf(options.store, Bounded(options.timeout));
     if (!own) return std::move(own).error();
     meeting.store = *std::move(own);
-    meeting.host = "127.0.0.1";
+    meeting.host = HostFor(*meeting.store, meeting.place);
     meeting.place.agent_serves = false;
   } else if (method->scheme == Scheme::kFile) {
     met = OpenFile(method->path, options, deaths, meeting);

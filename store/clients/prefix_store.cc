@@ -101,4 +101,12 @@ std::vector<std::string> PrefixStore::Names(Keys keys) const {
   return names;
 }
 
+const Store& BelowPrefixes(const Store& store) {
+  const Store* below = &store;
+  while (const auto* prefix = dynamic_cast<const PrefixStore*>(below)) {
+    below = &prefix->underlying_store();
+  }
+  return *below;
+}
+
 }  // namespace rankrun::store

@@ -63,4 +63,7 @@ class PrefixStore final : public Store {
   Store& store_;
 };
 
+// Returns the store below all prefixes.
+const Store& BelowPrefixes(const Store& store);
+
 }  // namespace rankrun::store

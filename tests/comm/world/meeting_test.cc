@@ -14,6 +14,7 @@
 
 #include <rankrun/distributed.h>
 
+#include "tests/base/net/two_hosts.h"
 #include "tests/base/support.h"
 #include "tests/comm/worlds.h"
 #include "tests/free_port.h"
@@ -190,6 +191,26 @@ TEST_P(MeetingTest, InAStoreOfTheProgram) {
                   .store = std::make_shared<PrefixStore>("job", store)});
   });
   EXPECT_THAT(sums, Each("3 of 3"));
+}
+
+TEST(MeetingOnTwoHostsTest, RanksListenWhereTheyReachTheStoreOfTheProgram) {
+  const auto hosts = test::TwoHosts::Make();
+  if (hosts == nullptr) GTEST_SKIP() << "network namespaces are not permitted here";
+  auto sums = OnRanks(2, [&](int r) {
+    EXPECT_TRUE(hosts->Enter(static_cast<size_t>(r)));
+    setenv("LOCAL_WORLD_SIZE", "1", 1);
+    setenv("LOCAL_RANK", "0", 1);
+    const TcpStoreOptions at_host_0{.host = test::TwoHosts::kAddresses[0], .is_server = r == 0};
+    const auto store = std::make_shared<TcpStore>(at_host_0);
+    std::string sum = SumOf(Init({.timeout = seconds(60),
+                                  .backend = "tcp",
+                                  .rank = r,
+                                  .world_size = 2,
+                                  .store = std::make_shared<PrefixStore>("job", store)}));
+    Destroy();
+    return sum;
+  });
+  EXPECT_THAT(sums, Each("2 of 2"));
 }
 
 TEST_P(MeetingTest, AStoreThatIsTheServerServesUntilDestroyIfTheProgramLetsGoOfIt) {

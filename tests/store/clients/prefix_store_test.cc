@@ -74,6 +74,14 @@ TEST(PrefixStore, MeetsAtKeysOfTheWholeStore) {
             "meet at barrier a/b/k: world_size is 0: want at least 1");
 }
 
+TEST(PrefixStore, TheStoreBelowAllPrefixesIsFound) {
+  HashStore whole;
+  PrefixStore outer("a", whole);
+  PrefixStore inner("b", outer);
+  EXPECT_EQ(&BelowPrefixes(inner), &whole);
+  EXPECT_EQ(&BelowPrefixes(whole), &whole);
+}
+
 TEST(PrefixStore, ItsCloneOutlivesItAndTheOtherStore) {
   std::unique_ptr<Store> clone;
   {
