@@ -24,6 +24,7 @@ constexpr int kYieldsPerMove = 8;
 // A counter that arrives after this few yields was delayed by this rank's
 // spinning.
 constexpr int kPromptYields = 4;
+constexpr unsigned kYieldsPerTrial = 64;
 // The documented limit is 5 ms, and the kernel wakes a sleeper a little late.
 constexpr milliseconds kSlice{4};
 // Used without fences, because a writer may then miss a sleeper, and while
@@ -80,7 +81,7 @@ bool Waiter::AwaitLong(int rank, const std::atomic<uint64_t>& word, uint64_t val
     if (elsewhere && come()) return true;
     sched_yield();
     if (come()) {
-      if (i < kPromptYields && spins_ > kMinSpins) spins_ /= 2;
+      if (i < kPromptYields) AdaptSpins();
       return true;
     }
     if (i % kYieldsPerMove == 0) more = progress_hook_ != nullptr && progress_hook_->Move();
@@ -100,6 +101,17 @@ bool Waiter::AwaitLong(int rank, const std::atomic<uint64_t>& word, uint64_t val
       return true;
     }
     more = progress_hook_ != nullptr && progress_hook_->Move();
+  }
+}
+
+// A yield that was prompt shows that the other rank may have needed this processor. Now and then
+// all spins are tried again: the ranks may run on two processors by now.
+void Waiter::AdaptSpins() {
+  prompt_yields_ += 1;
+  if (prompt_yields_ % kYieldsPerTrial == 0) {
+    spins_ = max_spins_;
+  } else if (spins_ > kMinSpins) {
+    spins_ /= 2;
   }
 }
 

@@ -46,10 +46,10 @@ inline bool HasReached(const std::atomic<uint64_t>& counter, uint64_t value) {
   return HasReached(counter.load(std::memory_order_acquire), value);
 }
 
-// Waits for counters of other ranks. A waiting rank spins, then yields, then sleeps in slices.
-// Between slices it checks whether a rank has died, failed or left. An error ends the group: it is
-// published, and all ranks fail with it. Thread: one at a time; two waiters of one segment may wait
-// at once. Lifetime: the segment and the progress hook outlive it.
+// Waits for counters of other ranks. A waiting rank spins, then yields, then sleeps in slices, and
+// between these checks whether a rank has died, failed or left. An error is published: all ranks
+// fail with it. Thread: one at a time, two waiters of a segment at once. Lifetime: the segment and
+// the progress hook outlive it.
 class Waiter {
  public:
   Waiter(const Segment& segment, DeathWatch deaths, ProgressHook* progress_hook = nullptr);
@@ -102,12 +102,10 @@ class Waiter {
   Error Fail(Error error) const;
   Error TakeError() { return *std::exchange(error_, std::nullopt); }
 
-  // Returns why a wait since `began` must fail: the group has failed, or a
-  // needed rank has ended. Makes system calls.
+  // Returns why a wait since `began` must fail: the group, or a needed rank. By system calls.
   std::optional<Error> FindEnd(const std::function<bool(int)>& needs, TimePoint began) const;
 
-  // Returns why the group has failed since `began`: an error that is published, or a
-  // rank that has died. Makes system calls. Thread: any.
+  // As FindEnd, but only deaths of ranks count. Thread: any.
   std::optional<Error> FindFailure(TimePoint began) const;
 
   int spins() const { return spins_; }     // 0: ranks share processors
@@ -117,6 +115,7 @@ class Waiter {
  private:
   bool AwaitLong(int rank, const std::atomic<uint64_t>& word, uint64_t value,
                  const WaitTarget& target);
+  void AdaptSpins();
   // Publishes why the wait for `word` fails. False: the wait continues.
   bool GiveUp(const Error& error, const std::atomic<uint64_t>& word, uint64_t value) const;
   bool Sleep(int rank, const std::atomic<uint64_t>& word, uint64_t value, Duration limit,
@@ -135,8 +134,9 @@ class Waiter {
   RankArea& mine_;
   const DeathWatch deaths_;
   ProgressHook* const progress_hook_;
-  int max_spins_;       // 0: ranks share processors
-  int spins_;           // reduced while the other rank seems to need this processor
+  int max_spins_;  // 0: ranks share processors
+  int spins_;      // reduced while the other rank seems to need this processor
+  unsigned prompt_yields_ = 0;
   int processor_ = -1;  // last known processor of this rank, if crowded()
   bool fences_;         // PassFence() can be used
   bool waited_long_ = false;
