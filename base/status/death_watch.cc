@@ -22,7 +22,9 @@ DeathWatch DeathWatch::OfThisProcess() {
 
 std::string DeathWatch::Message() const {
   std::string death = page_ != nullptr ? page_->PeerDeathMessage() : "";
-  return death.empty() && has_death() ? InterruptibleCall::kText : death;
+  if (!death.empty() || !has_death()) return death;
+  return rank_ < 0 ? InterruptibleCall::kText
+                   : "rank " + std::to_string(rank_) + " was " + InterruptibleCall::kText;
 }
 
 Error DeathWatch::ErrorSince(TimePoint wait_began) const {

@@ -25,6 +25,13 @@ class DeathWatch {
   // environment once.
   static DeathWatch OfThisProcess();
 
+  // Returns this watch with a message of interrupts that names the rank of this process.
+  DeathWatch OfRank(int rank) const {
+    DeathWatch watch = *this;
+    watch.rank_ = rank;
+    return watch;
+  }
+
   // Returns whether an agent exists that would publish a death.
   bool has_agent() const { return page_ != nullptr; }
 
@@ -36,8 +43,8 @@ class DeathWatch {
     return asks_ && InterruptibleCall::IsInterrupted();
   }
 
-  // Returns "rank 5 was killed by SIGKILL", or "interrupted by the program"; empty if
-  // there is no death.
+  // Returns "rank 5 was killed by SIGKILL", or "rank 0 was interrupted by the program",
+  // without "rank 0 was" if no rank is known; empty if there is no death.
   RANKRUN_PRIVATE_API std::string Message() const;
 
   // Returns the error that ends a wait since `wait_began`: kCancelled,
@@ -59,6 +66,7 @@ class DeathWatch {
 
   const StatusPage* page_ = nullptr;
   bool asks_ = true;  // whether the program has interrupted its call
+  int rank_ = -1;     // of this process; -1: unknown
 };
 
 }  // namespace rankrun

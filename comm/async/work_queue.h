@@ -11,7 +11,8 @@
 
 namespace rankrun::comm {
 
-// Thread that runs tasks one after the other. The first task starts it.
+// Thread that runs tasks one after the other. The first task starts it. A thread that waits for a
+// task may run those before it, and that task itself.
 // Thread: any.
 class WorkQueue {
  public:
@@ -30,6 +31,18 @@ class WorkQueue {
     thread_.Notify();
     return {};
   }
+  // Runs the first task in this thread. Returns false if there is none, or another thread runs one.
+  bool RunFirst() {
+    MutexLock lock(thread_.mutex());
+    if (is_running_ || tasks_.empty()) return false;
+    Task task = TakeFirst();
+    lock.Unlock();
+    CarryOut(std::move(task));
+    lock.Lock();
+    is_running_ = false;
+    if (!tasks_.empty() || thread_.stopping()) thread_.Notify();
+    return true;
+  }
   // Returns whether a task is queued or running.
   bool busy() const { return tasks_left_.load(std::memory_order_acquire) > 0; }
 
@@ -40,19 +53,32 @@ class WorkQueue {
   void Run() {
     MutexLock lock(thread_.mutex());
     for (;;) {
-      while (tasks_.empty() && !thread_.stopping()) thread_.Wait();
+      while (is_running_ || (tasks_.empty() && !thread_.stopping())) thread_.Wait();
       if (tasks_.empty()) return thread_.SetEnded();
-      Task task = std::move(tasks_.front());
-      tasks_.pop_front();
+      Task task = TakeFirst();
       lock.Unlock();
-      task();
-      tasks_left_.fetch_sub(1, std::memory_order_release);
+      CarryOut(std::move(task));
       lock.Lock();
+      is_running_ = false;
     }
+  }
+
+  Task TakeFirst() REQUIRES(thread_.mutex()) {
+    is_running_ = true;
+    Task task = std::move(tasks_.front());
+    tasks_.pop_front();
+    return task;
+  }
+
+  void CarryOut(Task task) {
+    task();
+    task = nullptr;
+    tasks_left_.fetch_sub(1, std::memory_order_release);
   }
 
   std::atomic<int> tasks_left_ = 0;
   std::deque<Task> tasks_ GUARDED_BY(thread_.mutex());
+  bool is_running_ GUARDED_BY(thread_.mutex()) = false;
   LazyThread thread_{[this] { Run(); }};
 };
 

@@ -94,6 +94,7 @@ void WorkState::Await() {
   for (const auto& part : Parts()) part->Await();
   Attending here(attendance_.get());
   Waiters::Scope waiting(waiters_.get());
+  RunQueued();
   MutexLock lock(mutex_);
   while (!done_) ended_.Wait(mutex_);
 }
@@ -141,10 +142,17 @@ bool WorkState::AwaitUntil(TimePoint deadline) {
   }
   Attending here(attendance_.get());
   Waiters::Scope waiting(waiters_.get());
+  if (deadline == TimePoint::max()) RunQueued();
   MutexLock lock(mutex_);
   while (!done_ && WaitUnlessInterrupted(ended_, mutex_, deadline)) {
   }
   return done_;
+}
+
+void WorkState::RunQueued() {
+  if (queue_ == nullptr || (InterruptibleCall::IsUnderWay() && !are_interruptible_)) return;
+  while (!done() && queue_->RunFirst()) {
+  }
 }
 
 std::vector<std::shared_ptr<WorkState>> WorkState::Parts() const {

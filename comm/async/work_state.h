@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "comm/async/attendance.h"
 #include "comm/async/waiters.h"
+#include "comm/async/work_queue.h"
 #include "comm/core/device_backend.h"
 #include "comm/core/home_process.h"
 #include "comm/core/operation_events.h"
@@ -54,6 +55,13 @@ class WorkState {
   int source() const;  // -1 before the end
   // Threads that wait for the end enter `waiters`. Before other threads have it.
   void SetWaiters(std::shared_ptr<Waiters> waiters) { waiters_ = std::move(waiters); }
+  // Threads that wait for the end without a limit carry out the calls of `queue` up to this one
+  // themselves. Before other threads have it. `are_interruptible`: also in a call that the hook
+  // can end, which then may end with them (base/interruptible_call.h).
+  void SetQueue(std::shared_ptr<WorkQueue> queue, bool are_interruptible) {
+    queue_ = std::move(queue);
+    are_interruptible_ = are_interruptible;
+  }
   // Counts as a thread that waits until the end.
   void CountWaiter();
   // Makes this the state of an operation of a device. Before other threads have it.
@@ -65,12 +73,15 @@ class WorkState {
   bool is_of_device() const;
   void NoteWaiter();
   bool AwaitUntil(TimePoint deadline);
+  void RunQueued();
   void NoteEnd(const Result<void>& part);
   std::vector<std::shared_ptr<WorkState>> Parts() const;  // those that still exist
 
   const HomeProcess home_;
   const std::shared_ptr<Attendance> attendance_;
   std::shared_ptr<Waiters> waiters_;  // null: the waits of a message, or of several operations
+  std::shared_ptr<WorkQueue> queue_;  // null: of no queue
+  bool are_interruptible_ = false;
   // Set before other threads have this object. Weak, because the parts hold
   // references to this object.
   std::vector<std::weak_ptr<WorkState>> parts_;

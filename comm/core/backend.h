@@ -71,6 +71,10 @@ class Backend {
   // Carries out a collective.
   virtual Result<void> Run(const Collective& collective, const Call& call) = 0;
 
+  // Returns whether Run and Conclude look at deaths, and so at interrupts of their thread's call,
+  // while they wait.
+  virtual bool IsInterruptible() const { return false; }
+
   // Ends a collective whose data is complete here, before its result is given out. Waits only for
   // a rank that is about to give up the call. Errors: that of a rank that has failed in this call
   // or before, as far as it is known here. One that fails later has the result of this call.

@@ -68,7 +68,7 @@ void Group::FinishQueued() {
   // be about to queue something.
   if (broken_.is_ending()) calls_.AwaitNone();
   // If the program interrupts Destroy, it ends the calls under way.
-  while (InterruptibleCall::IsUnderWay() && queue_.busy()) {
+  while (InterruptibleCall::IsUnderWay() && queue_->busy()) {
     if (InterruptibleCall::IsInterrupted()) EndCalls("was interrupted by the program");
     std::this_thread::sleep_for(milliseconds(1));
   }
@@ -77,7 +77,7 @@ void Group::FinishQueued() {
     devices_->calls().AwaitIdle();
     devices_->messages().Stop();
   }
-  queue_.Stop();
+  queue_->Stop();
   if (devices_ != nullptr) devices_->calls().Stop();
   if (broken_.is_ending()) calls_.AwaitNone();  // an Abort may have begun meanwhile
 }

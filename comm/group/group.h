@@ -143,7 +143,7 @@ class Group {
   std::unique_ptr<Messages> messages_;
   const OperationEvents events_;
   ProgressThread progress_thread_;  // of messages under way, beside collectives
-  WorkQueue queue_;
+  const std::shared_ptr<WorkQueue> queue_ = std::make_shared<WorkQueue>();
   std::unique_ptr<Devices> devices_;  // null: none
 };
 

@@ -157,7 +157,7 @@ Result<std::shared_ptr<WorkState>> Group::BeginOnDevice(const Messages::Message&
 // Starts the comparison; the returned state ends with it.
 Result<std::shared_ptr<WorkState>> Group::CompareDeviceCall(const DeviceCall& call) {
   auto state = std::make_shared<WorkState>();
-  auto pushed = queue_.Push(
+  auto pushed = queue_->Push(
       [this, state, operation = call.operation, timeout = call.timeout,
        stack = CallStack::IfShown(),
        sizes = SizesOf(call.data(), identity_.group_rank, identity_.world_size())]() mutable {

@@ -57,8 +57,8 @@ Result<void> WithEvent(const OperationEvents& events, const Operation& operation
   return body();
 }
 
-// Runs a blocking call in the caller's thread if the queue is empty and no hook can
-// interrupt it; otherwise queues it.
+// Runs a blocking call in the caller's thread if the queue is empty and no hook can interrupt it
+// that the backend does not ask; otherwise queues it.
 template <typename Body>
 Result<Work> Group::Run(Operation operation, const CallOptions& options, Body body) {
   std::chrono::milliseconds timeout = identity_.timeout;
@@ -72,15 +72,17 @@ Result<Work> Group::Run(Operation operation, const CallOptions& options, Body bo
   operation.number = operations_ + 1;
   if (broken_.is_set()) return Broken(Describe(operation) + Place());
   operations_ += 1;
-  if (!options.async && !queue_.busy() && !InterruptibleCall::IsUnderWay()) {
+  const bool can_run = !InterruptibleCall::IsUnderWay() || backend_->IsInterruptible();
+  if (!options.async && !queue_->busy() && can_run) {
     auto ok = WithEvent(events_, operation, [&] { return Execute(operation, timeout, body); });
     if (!ok) return WithStack(std::move(ok).error(), CallStack::IfShown());
     return Work(operation.number);
   }
   auto state = std::make_shared<WorkState>();
   state->SetWaiters(waiters_);
-  auto pushed = queue_.Push([this, operation, timeout, state, stack = CallStack::IfShown(),
-                             body = std::move(body)]() mutable {
+  state->SetQueue(queue_, backend_->IsInterruptible());
+  auto pushed = queue_->Push([this, operation, timeout, state, stack = CallStack::IfShown(),
+                              body = std::move(body)]() mutable {
     auto ok = WithEvent(events_, operation, [&] {
       return Execute(operation, timeout, body, Activity::Caller::kGoesOn);
     });

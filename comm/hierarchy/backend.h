@@ -34,6 +34,7 @@ class HierarchicalBackend final : public Backend, private shm::ProgressHook {
   static Result<std::unique_ptr<Backend>> Create(const BackendConfig& config);
 
   Result<void> Run(const Collective& collective, const Call& call) override;
+  bool IsInterruptible() const override { return true; }
   Result<void> Conclude(const Call& call) override;
   bool Refuse(const Call& call, const std::string& reason) override;
   std::optional<Error> FindFailure(TimePoint since) override { return tcp_->FindFailure(since); }

@@ -32,6 +32,7 @@ class ShmBackend final : public Backend {
   void Fail(const Error& error);
 
   Result<void> Run(const Collective& collective, const Call& call) override;
+  bool IsInterruptible() const override { return true; }
   Result<void> Conclude(const Call& call) override {
     return segment_->errors().Conclude(call.operation.number);
   }

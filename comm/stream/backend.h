@@ -31,6 +31,7 @@ class StreamBackend final : public ScheduleBackend {
     if (own_ != nullptr && own_->Takes(collective, call)) return RunOwn(collective, call);
     return ScheduleBackend::Run(collective, call);
   }
+  bool IsInterruptible() const override { return own_ == nullptr; }
   Result<void> Conclude(const Call& call) override;
   bool Refuse(const Call& call, const std::string& reason) override;
   // Also answers peers.

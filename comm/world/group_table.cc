@@ -86,7 +86,7 @@ GroupIdentity WorldIdentity(const Meeting& meeting, const std::string& context,
           .timeout = Bounded(options.timeout),
           .key_prefix = meeting.key_prefix,
           .context = context,
-          .deaths = deaths,
+          .deaths = deaths.OfRank(meeting.place.global_rank),
           .is_strict = meeting.place.is_strict,
           .slow_call = meeting.place.slow_call,
           .store_rank = meeting.store_rank};

@@ -4,8 +4,10 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <string>
+#include <vector>
 
 #include "comm/async/progress_thread.h"
 
@@ -60,6 +62,40 @@ TEST(WorkQueueTest, WithoutAThreadATaskIsDropped) {
   queue.Stop();
   EXPECT_EQ(done, 10);
   EXPECT_TRUE(progress_thread.Wake());
+}
+
+TEST(WorkQueueTest, NothingIsFirstWhileAnotherThreadRunsATask) {
+  WorkQueue queue;
+  EXPECT_FALSE(queue.RunFirst()) << "there is no task";
+  std::atomic<bool> has_begun = false, may_end = false;
+  ASSERT_TRUE(queue.Push([&] {
+    has_begun = true;
+    has_begun.notify_all();
+    may_end.wait(false);
+  }));
+  has_begun.wait(false);
+  std::atomic<int> done = 0;
+  ASSERT_TRUE(queue.Push([&] { done += 1; }));
+  EXPECT_FALSE(queue.RunFirst());
+  EXPECT_EQ(done, 0);
+  may_end = true;
+  may_end.notify_all();
+  queue.Stop();
+  EXPECT_EQ(done, 1);
+}
+
+TEST(WorkQueueTest, TasksThatAWaitingThreadRunsKeepTheirOrder) {
+  WorkQueue queue;
+  std::vector<int> order;
+  for (int i = 0; i < 1'000; ++i) {
+    ASSERT_TRUE(queue.Push([&, i] { order.push_back(i); }));
+    if (i % 3 != 0) continue;
+    while (queue.busy()) queue.RunFirst();
+    EXPECT_EQ(order.size(), static_cast<size_t>(i + 1));
+  }
+  queue.Stop();
+  EXPECT_EQ(order.size(), 1'000u);
+  EXPECT_TRUE(std::ranges::is_sorted(order));
 }
 
 TEST(ProgressThreadTest, RunsWhileThereIsMoreAndThenWaitsForTheNextWake) {

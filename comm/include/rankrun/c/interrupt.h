@@ -20,9 +20,10 @@ typedef int (*rankrun_interrupt_hook)(void* context);
 //
 // A blocking collective or message that ends so breaks the group on all ranks, because a part of
 // the data may have moved, and rankrun_destroy breaks it if calls are under way.
-// rankrun_monitored_barrier and rankrun_new_group fail on the other ranks, too. rankrun_work_wait
-// and rankrun_rpc_wait leave their operation under way. A store stays usable, unless its server
-// does not answer. With a hook, another thread carries out blocking collectives.
+// rankrun_monitored_barrier and rankrun_new_group fail on the other ranks, too. rankrun_rpc_wait
+// leaves its call under way, and so does rankrun_work_wait, unless it carries the operation out
+// itself, because no thread had begun it. A store stays usable, unless its server does not answer.
+// With a hook, another thread carries out blocking collectives of Gloo, MPI and NCCL.
 //
 // The library does not ask it while a call waits for another thread's call on the same group or
 // store, or (for 30 s) for the ends of processes that rankrun_spawn has signalled, nor in functions
