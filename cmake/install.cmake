@@ -36,6 +36,10 @@ foreach(plugin rankrun_gloo rankrun_mpi rankrun_nccl)
   endif()
 endforeach()
 
+if(TARGET rankrun_python AND SKBUILD)
+  install(TARGETS rankrun_python LIBRARY DESTINATION rankrun)
+endif()
+
 install(DIRECTORY comm/include/rankrun DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h")
 

@@ -18,7 +18,7 @@ import re
 import subprocess
 import sys
 
-LAYERS = ("base/", "store/", "agent/", "launcher/", "comm/", "cli/")
+LAYERS = ("base/", "store/", "agent/", "launcher/", "comm/", "cli/", "python/")
 PROGRAMS = ("agent/", "launcher/", "cli/", "tests/process/")  # which tests/process runs
 INCLUDE = re.compile(r'^#include ["<]([\w./-]+)[">]', re.M)
 

@@ -11,7 +11,7 @@ packages=(
   g++ cmake ninja-build ccache
   libcli11-dev nlohmann-json3-dev libuv1-dev libspdlog-dev libfmt-dev libgloo-dev libhwloc-dev
   libsodium-dev libmunge-dev libdlpack-dev libdw-dev libelf-dev
-  libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev gdb
+  python3-dev libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev gdb
 )
 
 [ "${1:-}" = --packages-only ] && packages+=("${@:2}")

@@ -26,7 +26,7 @@ import sys
 UNIT_SIZE = 30
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
                      "rankrun-tidy")
-FOLDERS = ("base/", "store/", "agent/", "launcher/", "comm/", "cli/")
+FOLDERS = ("base/", "store/", "agent/", "launcher/", "comm/", "cli/", "python/")
 INCLUDE = re.compile(rb'^#include ["<]([\w./-]+)[">]', re.M)
 FINDING = re.compile(r"^(/[^:\n]+):\d+:\d+: (?:warning|error|fatal error): .*$", re.M)
 

@@ -24,6 +24,7 @@ const Rooms kLayers = {
     {"comm", {"rankrun", "store", "base"}},
     {"bench", {"rankrun", "launcher", "agent", "comm", "store", "base"}},
     {"examples", {"rankrun"}},
+    {"python", {"rankrun"}},
 };
 
 // The rooms of a layer, and the other rooms of that layer that each may include.
