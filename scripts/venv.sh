@@ -15,6 +15,7 @@ case ${1:-} in
 esac
 has_torch() { [ -x $venv/bin/python ] && $venv/bin/python -c 'import torch' 2>/dev/null; }
 has_nccl() { compgen -G "$venv/lib/python3*/site-packages/nvidia/nccl/include/nccl.h" >/dev/null; }
+has_expecttest() { $venv/bin/python -c 'import expecttest' 2>/dev/null; }
 has_notebooks() { $venv/bin/python -c 'import cloudpickle, ipykernel, nbclient' 2>/dev/null; }
 # The package has NCCL for CUDA 13.
 needs_nccl() {
@@ -60,11 +61,19 @@ if [ $venv = build/venv-tools ]; then
   touch $venv/complete
   exit
 fi
+# PyTorch's own tests need it.
+install_expecttest() {
+  has_expecttest || $venv/bin/pip install --quiet expecttest ||
+    echo "venv.sh: no expecttest: tests of the backend for PyTorch will be skipped" >&2
+}
+
 if [ $venv = build/venv-newest ]; then
-  if has_torch; then exit 0; fi
-  make_venv
-  install_newest
+  if ! has_torch; then
+    make_venv
+    install_newest
+  fi
   has_torch
+  install_expecttest
   exit
 fi
 if ! has_torch; then
@@ -72,6 +81,7 @@ if ! has_torch; then
   echo "== installing PyTorch 2.13.0 into $venv"
   $venv/bin/pip install --quiet torch==2.13.0 numpy
 fi
+install_expecttest
 if ! has_notebooks; then
   $venv/bin/pip install --quiet nbclient ipykernel cloudpickle ||
     echo "venv.sh: no nbclient and ipykernel: the test of notebooks will be skipped" >&2

@@ -40,6 +40,7 @@ says 'env/bin/torchrun starts' env/bin/rankrun --install-torchrun
 says 'rank 1 of 2' env/bin/torchrun --nproc-per-node 2 rank.py
 says "rank 1 of 2 by $folder/env/bin/python" env/bin/python env/bin/torchrun --nproc-per-node 2 rank.py
 says 'is removed' env/bin/rankrun --uninstall-torchrun
+says 'rankrun._native' env/bin/python -c 'from rankrun import _native; print(_native.__name__)'
 test -f env/share/man/man1/rankrun.1 || fail "no man page"
 library=$(env/bin/python -c 'import rankrun; print(rankrun.get_library())')
 says '[0.5, 5.0]: right' env/bin/rankrun -n 2 "$source/examples/python/mean.py" "$library"
