@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "python/native/bytes.h"
 #include "python/native/errors.h"
 
 namespace rankrun::python {
@@ -27,15 +28,6 @@ rankrun_status CallMethod(void* context, const char* name, rankrun_store_answer*
 }
 
 bool Ignore(PyObject*) { return true; }
-
-// Never null, which is None for CPython.
-const char* DataOf(const rankrun_bytes* bytes) {
-  return bytes->data != nullptr ? static_cast<const char*>(bytes->data) : "";
-}
-
-Ref ObjectOf(const rankrun_bytes* bytes) {
-  return Ref(PyBytes_FromStringAndSize(DataOf(bytes), static_cast<Py_ssize_t>(bytes->size)));
-}
 
 Ref ListOf(const char* const* keys, size_t count) {
   Ref list(PyList_New(0));
@@ -73,7 +65,7 @@ auto Truth(int* truth) {
 rankrun_status Set(void* context, const char* key, const rankrun_bytes* value,
                    rankrun_store_answer* answer) {
   const WithLock lock;
-  const Ref object = ObjectOf(value);
+  const Ref object(ObjectOf(value));
   return CallMethod(context, "set", answer, Ignore, "(sO)", key, object.get());
 }
 
@@ -112,11 +104,11 @@ rankrun_status CompareSet(void* context, const char* key, const rankrun_bytes* e
     Py_ssize_t size = 0;
     if (PyBytes_AsStringAndSize(result, &data, &size) != 0) return false;
     const std::string_view value(data, static_cast<size_t>(size));
-    *swapped = value == std::string_view(DataOf(desired), desired->size);
+    *swapped = value == std::string_view(static_cast<const char*>(desired->data), desired->size);
     return rankrun_store_answer_set(answer, value.data(), value.size()) == RANKRUN_OK;
   };
   const WithLock lock;
-  const Ref old = ObjectOf(expected), wanted = ObjectOf(desired);
+  const Ref old(ObjectOf(expected)), wanted(ObjectOf(desired));
   return CallMethod(context, "compare_set", answer, take, "(sOO)", key, old.get(), wanted.get());
 }
 

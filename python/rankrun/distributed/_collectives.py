@@ -5,8 +5,9 @@ elements. With async_op a call returns a Work, else None. Errors: see DistError 
 import enum
 
 from rankrun import _native
+from rankrun._time import milliseconds
 from rankrun.distributed._groups import global_rank, is_outside, of
-from rankrun.distributed._work import Work, milliseconds
+from rankrun.distributed._work import Work
 
 _USUAL = -1  # the time-out of the group
 

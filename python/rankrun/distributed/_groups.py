@@ -3,8 +3,8 @@
 import warnings
 
 from rankrun import _native
+from rankrun._time import milliseconds
 from rankrun.distributed._stores import handle_of
-from rankrun.distributed._work import milliseconds
 
 
 class ProcessGroup:

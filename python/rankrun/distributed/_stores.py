@@ -3,7 +3,7 @@
 import datetime
 
 from rankrun import _native
-from rankrun.distributed._work import milliseconds
+from rankrun._time import milliseconds
 
 _USUAL = datetime.timedelta(seconds=300)
 

@@ -7,10 +7,10 @@ from torch import distributed as dist
 from torch._C import _distributed_c10d as c10d
 
 from rankrun import _native
+from rankrun._time import milliseconds
 from rankrun.torch import _stores
 from rankrun.torch._errors import NativeError, call
 from rankrun.torch._operations import Operations
-from rankrun.torch._work import milliseconds
 
 _CPU = torch.device("cpu")
 _BY_GROUP = -1  # the time-out of the group

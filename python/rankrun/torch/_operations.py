@@ -7,10 +7,11 @@ from torch import distributed as dist
 from torch._C import _distributed_c10d as c10d
 
 from rankrun import _native
+from rankrun._time import milliseconds
 from rankrun.torch import _profile, _sparse
 from rankrun.torch._errors import NativeError, call, translated
 from rankrun.torch._tensors import Tensors, shapes_of, use_fast_way
-from rankrun.torch._work import DONE, Done, Receive, Work, milliseconds
+from rankrun.torch._work import DONE, Done, Receive, Work
 
 _Op = dist.ReduceOp
 _SUM = _Op.SUM

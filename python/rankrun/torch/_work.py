@@ -7,15 +7,11 @@ import torch
 from torch._C import _distributed_c10d as c10d
 
 from rankrun import _native
+from rankrun._time import milliseconds
 from rankrun.torch import _completions
 from rankrun.torch._errors import NativeError, translated
 
 _NO_LIMIT = datetime.timedelta(0)
-
-
-def milliseconds(limit):
-    """Returns a timedelta in milliseconds, rounded up, and at least 1."""
-    return max(1, -(-limit // datetime.timedelta(milliseconds=1)))
 
 
 class Done(c10d.Work):
